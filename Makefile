@@ -1,0 +1,58 @@
+# Needs Python >= 3.11 and make, nothing else. `make help` lists the targets.
+PYTHON ?= python3
+VENV ?= .venv
+EXTRA ?= test
+WORKERS ?= 2
+
+PY := $(VENV)/bin/python
+PYTEST := $(PY) -m pytest -q
+
+.NOTPARALLEL:
+.PHONY: help demo test test-all test-lowest lint bench notebooks docs clean
+
+help:  ## list the targets
+	@sed -nE 's/^([a-z-]+):.*## /\1: /p' Makefile
+
+demo: $(VENV)/.experiments  ## the quickstart
+	$(PY) -m experiments.quickstart
+
+test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included
+	$(PYTEST) -m "not full" -n $(WORKERS)
+
+test-all: $(VENV)/.$(EXTRA)  ## every tier, then the fast tier on the lowest supported versions
+	$(PYTEST) -m "" -n $(WORKERS)
+	$(MAKE) test-lowest
+
+test-lowest:  ## the fast tier on the lowest supported versions
+	$(MAKE) test VENV=$(VENV)-lowest EXTRA=lowest
+
+lint: $(VENV)/.test  ## ruff and pyright
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright --pythonpath $(PY)
+
+bench: $(VENV)/.experiments  ## the benchmarks
+	$(PY) -m benchmarks
+
+# A notebook with a percent script beside it is made from that script; outputs are stored in the .ipynb.
+notebooks: $(VENV)/.test  ## run every notebook from top to bottom
+	$(if $(wildcard notebooks/*.py),$(PY) -m jupytext --quiet --to ipynb notebooks/*.py)
+	$(PYTEST) --nbmake --nbmake-timeout=900 --overwrite notebooks/*.ipynb
+
+docs: $(VENV)/.docs  ## the HTML pages, in docs/_build/html
+	$(PY) -m sphinx -q -b html docs docs/_build/html
+
+clean:  ## remove environments, caches and built pages
+	rm -rf .venv .venv-lowest .cache .pytest_cache .ruff_cache dist docs/_build docs/generated
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp for the environment and one for each extra installed into it: only a change of
+# pyproject.toml installs again.
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("sgmc_jax needs Python 3.11 or later: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.%: pyproject.toml | $(VENV)/made
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable ".[$*]"
+	@touch $@

@@ -1,0 +1,53 @@
+"""Scalable Bayesian sampling in JAX: pure kernels as (init, step) pairs over pytrees."""
+
+from . import random as random
+from ._types import Estimate as Estimate
+from ._types import Estimator as Estimator
+from ._types import Kernel as Kernel
+from ._types import Keys as Keys
+from .batching import Batch as Batch
+from .batching import Batcher as Batcher
+from .batching import Epoch as Epoch
+from .batching import Full as Full
+from .batching import Given as Given
+from .batching import Uniform as Uniform
+from .collective import Collective as Collective
+from .collective import Dist as Dist
+from .combinators import cycle as cycle
+from .combinators import draw as draw
+from .combinators import gibbs as gibbs
+from .combinators import metropolis as metropolis
+from .combinators import repeat as repeat
+from .combinators import thin as thin
+from .diagnostics import ess as ess
+from .diagnostics import ksd as ksd
+from .diagnostics import rhat as rhat
+from .engines import Pmap as Pmap
+from .engines import ShardMap as ShardMap
+from .engines import Vmap as Vmap
+from .gradients import SVRG as SVRG
+from .gradients import AllReduce as AllReduce
+from .gradients import ControlVariate as ControlVariate
+from .gradients import Minibatch as Minibatch
+from .kernels import Splitting as Splitting
+from .kernels import hmc as hmc
+from .kernels import mala as mala
+from .kernels import scir as scir
+from .kernels import sggmc as sggmc
+from .kernels import sghmc as sghmc
+from .kernels import sgld as sgld
+from .kernels import sgnht as sgnht
+from .model import FunctionModel as FunctionModel
+from .model import LinearModel as LinearModel
+from .model import Model as Model
+from .model import Summand as Summand
+from .run import Run as Run
+from .sample import sample as sample
+from .sample import scan_kernel as scan_kernel
+from .spaces import Euclidean as Euclidean
+from .spaces import Product as Product
+from .spaces import Space as Space
+from .spaces import Sphere as Sphere
+from .tune import find_mode as find_mode
+
+__version__ = "0.1.0"

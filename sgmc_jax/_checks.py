@@ -1,0 +1,74 @@
+"""Refusing bad input, with messages that name the argument, what it got and what it wants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from ._types import Estimator, as_function
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether `x` has values to look at; inside a transformation it has none."""
+    return not isinstance(x, jax.core.Tracer) and getattr(x, "is_fully_addressable", True)
+
+
+def as_real(x: Any) -> Array:
+    """A strongly typed floating array: a weak or an integer leaf would retrace or promote."""
+    x = jnp.asarray(x)
+    dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else jnp.result_type(float)
+    return jax.lax.convert_element_type(x, jnp.dtype(dtype))
+
+
+def as_step_size(step_size: Any) -> Array | Callable:
+    """A number as an array leaf; a schedule, a function of the step index, as it is."""
+    return as_function(step_size) if callable(step_size) else as_real(step_size)
+
+
+def positive(name: str, value: Any, *, zero: bool = False) -> None:
+    """Raise unless `value` is positive (or zero, where allowed) and finite."""
+    if callable(value) or not is_concrete(value):
+        return
+    array = np.asarray(value)
+    if not (np.all(array >= 0 if zero else array > 0) and np.all(np.isfinite(array))):
+        wanted = "finite and not negative" if zero else "finite and positive"
+        raise ValueError(f"{name} must be {wanted}, got {value}")
+
+
+def whole(name: str, value: Any, minimum: int = 1) -> None:
+    """Raise unless `value` is a whole number of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
+
+
+def estimator(name: str, value: Any) -> None:
+    """Raise unless `value` is an estimator."""
+    if not isinstance(value, Estimator):
+        raise TypeError(
+            f"{name} must be an estimator such as Minibatch(model, Uniform(100)), "
+            f"got {type(value).__name__}"
+        )
+
+
+def real_position(position: PyTree) -> None:
+    """Raise unless every leaf of the position is a floating array."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(position):
+        dtype = jnp.result_type(leaf)
+        if not jnp.issubdtype(dtype, jnp.floating):
+            where = jax.tree_util.keystr(path)
+            raise TypeError(f"position{where} must be floating for a gradient kernel, got {dtype}")
+
+
+def finite(name: str, tree: PyTree) -> None:
+    """Raise if a concrete floating leaf holds a NaN or an infinity."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if not is_concrete(leaf) or not jnp.issubdtype(jnp.result_type(leaf), jnp.inexact):
+            continue
+        if not bool(jnp.all(jnp.isfinite(leaf))):
+            where = jax.tree_util.keystr(path)
+            raise ValueError(f"{name}{where} must be finite, got NaN or infinity")

@@ -1,0 +1,423 @@
+"""The host's side of a run: compiled programs, chunks, growth, checkpoints, and errors."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from . import _checks, _loop, _tree
+from ._loop import Carry, Plan, Roots
+from ._stream import Resident, Stream
+from ._types import Kernel
+from .checkpoint import Checkpoint
+from .collective import Shard
+from .engines import Engine, split_items, with_collective
+from .run import Run
+
+_BUFFER_BYTES = 16 * 2**20
+_MAX_SLOTS = 2**16
+_FIRST_CHUNK = 16
+_CROWDED = 0.9  # of the capacity in use: time to grow
+_TARGET_SECONDS = 0.3  # of a chunk: often enough for a bar, rare enough to cost nothing
+
+
+class Layout(NamedTuple):
+    """Which leading axes a run has, and what its engine shards."""
+
+    engine: Engine | None
+    over: Literal["data", "chains"] | None
+    num_chains: int | None
+    kernels: bool
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The names of the leading axes, draws last."""
+        chain = () if self.num_chains is None else ("chain",)
+        return (*(("kernel",) if self.kernels else ()), *chain, "draw")
+
+    def compile(self, function: Callable, roles: str) -> Callable:
+        """`function` of one chain over all axes, each argument by its role.
+
+        Roles: p the kernel's parameters; c what a chain carries; s the same as seen from outside;
+        i what belongs to a chain alike for all kernels; d the data; . what is the same for all.
+        """
+
+        def axes(mapped: str) -> tuple[int | None, ...]:
+            return tuple(0 if role in mapped else None for role in roles)
+
+        if self.num_chains is not None:
+            function = jax.vmap(function, axes("csi"))
+        if self.kernels:
+            function = jax.vmap(function, axes("pcs"))
+        if self.engine is None:
+            return jax.jit(function)
+        return self.engine.map(function, axes("csi" if self.over == "chains" else "cd"))
+
+    def fetch(self, tree: PyTree) -> PyTree:
+        """Results on the host, without the axis of shards."""
+        if self.engine is None:
+            return jax.tree.map(np.asarray, tree)
+        return self.engine.fetch(tree, int(self.kernels) if self.over == "chains" else None)
+
+    def put_chains(self, tree: PyTree, axis: int) -> PyTree:
+        """Values with a chain axis, as the shards get them."""
+        if self.over != "chains":
+            return tree
+        size = self.engine.size
+        split = jax.tree.map(lambda x: np.stack(np.split(np.asarray(x), size, axis)), tree)
+        return self.engine.put(split)
+
+    def put_data(self, data: PyTree, num_items: int | None, axis: int = 0) -> PyTree:
+        """The data, as the shards get it; `axis` counts its items."""
+        if self.over != "data" or num_items is None:
+            return data
+        size = self.engine.size
+        return self.engine.put(split_items(data, size, num_items, axis))
+
+
+class Static:
+    """The static half of a kernel, hashable, so that equal kernels share one program."""
+
+    def __init__(self, tree: PyTree):
+        self.leaves, self.structure = jax.tree.flatten(tree)
+        self.identity = (tuple(self.leaves), self.structure)
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self.identity == other.identity
+
+    def kernel(self, params: PyTree) -> Any:
+        return eqx.combine(params, jax.tree.unflatten(self.structure, self.leaves))
+
+
+class Programs(NamedTuple):
+    """The compiled functions of a run: two ways to begin, to go on, and to leave and come back."""
+
+    init: Callable
+    restart: Callable
+    chunk: Callable
+    unload: Callable
+    load: Callable
+
+
+@lru_cache(maxsize=128)
+def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Programs:
+    """The functions of one chain on one shard, mapped and compiled for all."""
+
+    def shard(data: PyTree) -> PyTree:
+        if layout.over != "data" or plan.num_items is None:
+            return data
+        rows = jax.tree.leaves(data)[0].shape[0]
+        start = plan.comm.index() * rows
+        return Shard(data, jnp.clip(plan.num_items - start, 0, rows), start, plan.num_items)
+
+    def begin(kernel: Kernel, state: Any, data: PyTree) -> tuple[Carry, PyTree]:
+        carry = _loop.start_carry(kernel, state, data, plan)
+        shapes = _loop.kept_shapes(plan, carry)
+        return carry, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+    def init(params, position, chain, data, roots):
+        kernel, data = static.kernel(params), shard(data)
+        key = _loop.root(roots.init, chain, plan.impl)
+        return begin(kernel, kernel.init(key, _loop.place(position, plan), data), data)
+
+    def restart(params, state, stopped, data):
+        carry, template = begin(static.kernel(params), _loop.place(state, plan), shard(data))
+        return carry._replace(stopped=stopped), template
+
+    def chunk(params, carry, chain, data, roots, span):
+        def of_step(i: Any) -> PyTree:
+            return shard(jax.tree.map(lambda x: x[i], data) if plan.streamed else data)
+
+        return _loop.run_chunk(plan, static.kernel(params), carry, chain, of_step, roots, span)
+
+    return Programs(
+        layout.compile(init, "pi" + "id." if stacked else "p." + "id."),
+        layout.compile(restart, "pssd"),
+        layout.compile(chunk, "pcid.."),
+        layout.compile(lambda carry: carry._replace(state=_loop.present(carry.state, plan)), "c"),
+        layout.compile(lambda carry: carry._replace(state=_loop.place(carry.state, plan)), "s"),
+    )
+
+
+class Host:
+    """One run: what it is made of, where it is, and what it has kept."""
+
+    def __init__(
+        self, kernel: Kernel, plan: Plan, layout: Layout, source: Resident | Stream, roots: Roots
+    ):
+        if layout.over == "data":
+            kernel = with_collective(kernel, plan.comm)
+        if layout.over == "chains" and (layout.num_chains or 1) % layout.engine.size:
+            raise ValueError(
+                f"num_chains must be a multiple of the engine's {layout.engine.size} shards, "
+                f"got {layout.num_chains}"
+            )
+        self.kernel, self.plan, self.layout = kernel, plan, layout
+        self.source, self.roots = source, roots
+        self.origin = self.num_steps = self.num_kept = 0
+        self.segments: list[PyTree] = []
+        self.checkpoint: Checkpoint | None = None
+        self.capacity = getattr(kernel, "capacity", None)
+        self.first_data = layout.put_data(source.first, plan.num_items)
+        self.data = None if plan.streamed else self.first_data
+        chains = 0 if layout.num_chains is None else np.arange(layout.num_chains)
+        self.chains = layout.put_chains(jnp.asarray(chains, jnp.int32), axis=0)
+
+    # ------------------------------------------------------------------------------- begin
+
+    def start(self, position: Any) -> None:
+        """Initialise every chain, or take up a run where it ended."""
+        if isinstance(position, Run):
+            self._restart(position)
+            return
+        value, stacked = self._positions(position)
+        one = jax.tree.map(lambda x: x[0], value) if stacked else value
+        self.kernel.check(one, self.source.first)
+        _checks.finite("position", value)
+        if stacked:
+            value = self.layout.put_chains(value, axis=0)
+        self.stacked = stacked
+        self.carry, self.template = self._programs().init(
+            self._params, value, self.chains, self.first_data, self.roots
+        )
+        self._plan_slots()
+
+    def _restart(self, run: Run) -> None:
+        if run.axes != self.layout.axes:
+            raise ValueError(
+                f"position has the axes {run.axes}, but this run has {self.layout.axes}"
+            )
+        self.stacked = False
+        self.origin = self.num_steps = run.num_steps
+        self._begin_at(run.state, run.stopped)
+
+    def _begin_at(self, state: Any, stopped: Any) -> None:
+        """The carry of a state as seen from outside."""
+        seen = self.layout.put_chains((state, jnp.asarray(stopped)), int(self.layout.kernels))
+        programs = self._programs()
+        self.carry, self.template = programs.restart(self._params, *seen, self.first_data)
+        self._plan_slots()
+
+    def _positions(self, position: Any) -> tuple[PyTree, bool]:
+        """The position, or one for each chain, and which of the two."""
+        chains = self.layout.num_chains
+        if callable(position):
+            root = _loop.root(self.roots.init, 2**31 - 1, self.plan.impl)
+            keys = jax.vmap(jax.random.fold_in, (None, 0))(root, jnp.arange(chains or 1))
+            if chains is None:
+                return _tree.strong(position(keys[0])), False
+            return _tree.strong(jax.vmap(position)(keys)), True
+        position = _tree.strong(position)
+        leaves = jax.tree.leaves(position)
+        stacked = (
+            chains is not None
+            and all(x.ndim >= 1 and x.shape[0] == chains for x in leaves)
+            and any(x.ndim >= 2 for x in leaves)
+        )
+        return position, stacked
+
+    def _plan_slots(self) -> None:
+        """As many slots as fit the buffer, seen from the size of one draw of all chains."""
+        size = sum(x.nbytes for x in jax.tree.leaves(self.template))
+        slots = int(np.clip(_BUFFER_BYTES // max(size, 1), 1, _MAX_SLOTS))
+        self.plan = self.plan._replace(slots=slots)
+
+    @property
+    def _params(self) -> PyTree:
+        return eqx.filter(self.kernel, eqx.is_array)
+
+    def _programs(self) -> Programs:
+        static = eqx.filter(self.kernel, eqx.is_array, inverse=True)
+        return programs(Static(static), self.plan, self.layout, self.stacked)
+
+    # ------------------------------------------------------------------------- checkpoints
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Save to `checkpoint` from now on, and go on from what is there."""
+        self.checkpoint = checkpoint
+        found = checkpoint.load()
+        if found is None:
+            return
+        state, draws, meta = found
+        if meta["capacity"] is not None and meta["capacity"] != self.capacity:
+            self._grow(meta["capacity"])
+        carry = jax.tree.unflatten(jax.tree.structure(self.carry), state)
+        carry = self.layout.put_chains(carry, axis=int(self.layout.kernels))
+        self.carry = self._programs().load(jax.tree.map(jnp.asarray, carry))
+        structure = jax.tree.structure(self.template)
+        self.segments = [jax.tree.unflatten(structure, leaves) for leaves in draws]
+        self.num_steps, self.num_kept = meta["num_steps"], meta["num_kept"]
+        if isinstance(self.source, Stream):
+            self.source.skip(self.num_steps)
+
+    def _save(self, segment: PyTree) -> None:
+        if self.checkpoint is None:
+            return
+        carry = self._seen(self.carry)
+        meta = {
+            "num_steps": self.num_steps,
+            "num_kept": self.num_kept,
+            "capacity": self.capacity,
+        }
+        if jax.process_index() == 0:
+            self.checkpoint.save(carry, segment, meta)
+
+    # --------------------------------------------------------------------------------- run
+
+    def run(
+        self, num_steps: int, burn_in: int, chunk: int | None, progress: bool, on_error: str
+    ) -> Run:
+        """Make `num_steps` steps from where the run began, and hand over what they left."""
+        begin, end, burn_in = self.origin, self.origin + num_steps, self.origin + burn_in
+        length = chunk or _FIRST_CHUNK
+        bar = _bar(num_steps, self.num_steps - begin) if progress else None
+        try:
+            while self.num_steps < end:
+                began = time.perf_counter()
+                done = self._chunk(
+                    min(length, self._longest(burn_in), end - self.num_steps), burn_in
+                )
+                if bar is not None:
+                    bar.update(done)
+                if on_error == "raise":
+                    self._raise_stopped()
+                if chunk is None:
+                    ratio = _TARGET_SECONDS / max(time.perf_counter() - began, 1e-4)
+                    length = max(1, int(done * min(ratio, 8)))
+        except KeyboardInterrupt:
+            warnings.warn(
+                f"interrupted: {self.num_steps - begin} of {num_steps} steps", stacklevel=3
+            )
+        except StopIteration:
+            warnings.warn(f"the data ended after {self.num_steps - begin} steps", stacklevel=3)
+        finally:
+            if bar is not None:
+                bar.close()
+        return self.result()
+
+    def _longest(self, burn_in: int) -> int:
+        """The most steps whose draws fit the slots, and whose batches fit in memory."""
+        before = max(burn_in - self.num_steps, 0)
+        longest = before + self.plan.slots * self.plan.thin
+        if self.plan.reduce is not None:
+            longest = _MAX_SLOTS
+        return min(longest, self.source.max_batches) if self.plan.streamed else longest
+
+    def _chunk(self, num_steps: int, burn_in: int) -> int:
+        """One compiled call; the number of steps it made."""
+        batches = self.data
+        if isinstance(self.source, Stream):
+            batches = self.source.take(self.num_steps, num_steps, self.source.max_batches)
+            batches = self.layout.put_data(batches, self.plan.num_items, axis=1)
+        span = tuple(np.int32(x) for x in (self.num_steps, num_steps, burn_in))
+        while True:
+            carry, buffers = self._programs().chunk(
+                self._params, self.carry, self.chains, batches, self.roots, span
+            )
+            if not self.layout.fetch(carry.overflow).any():
+                break
+            self._grow(2 * self.capacity)  # and do the chunk again, from its start, with its keys
+
+        kept = max(self.num_steps + num_steps - burn_in, 0) // self.plan.thin - self.num_kept
+        axis = len(self.layout.axes) - 1
+        segment = jax.tree.map(lambda x: _head(x, kept, axis), self.layout.fetch(buffers))
+        self.carry = carry
+        self.num_steps += num_steps
+        self.num_kept += kept
+        self.segments.append(segment)
+        self._save(segment)
+        active = getattr(segment[1], "active", None)
+        if self.capacity and active is not None and active.size:
+            if np.max(active) > _CROWDED * self.capacity:
+                self._grow(2 * self.capacity)  # before a chunk is lost to it
+        return num_steps
+
+    def _grow(self, capacity: int) -> None:
+        """The kernel and every chain's state, with room for `capacity` slots."""
+        kernel, before = self.kernel, self.carry
+        lead = len(self.layout.axes) - 1 + (self.layout.engine is not None)
+        one = jax.tree.map(lambda x: x[(0,) * lead], before.state)
+        grow = self.layout.compile(lambda state: kernel.grow(state, capacity)[1], "c")
+        grown = before._replace(state=grow(before.state))
+        seen = self._seen(grown)
+        self.kernel, self.capacity = kernel.grow(one, capacity)[0], capacity
+        self._begin_at(seen.state, seen.stopped)
+        moments = jax.tree.map(lambda x, y: _pad_to(x, y.shape), before.moments, self.carry.moments)
+        self.carry = self.carry._replace(info=before.info, moments=moments)
+
+    def _seen(self, carry: Carry) -> Carry:
+        """The carry as seen from outside."""
+        seen = self._programs().unload(carry)
+        return seen if self.layout.engine is None else self.layout.fetch(seen)
+
+    def _raise_stopped(self) -> None:
+        stopped = self.layout.fetch(self.carry.stopped)
+        if np.any(stopped >= 0):
+            raise FloatingPointError(_stopped_message(stopped, self.layout.axes))
+
+    def result(self) -> Run:
+        """What the run has left so far."""
+        carry = self._seen(self.carry)
+        stopped = np.asarray(carry.stopped)
+        if np.any(stopped >= 0):
+            warnings.warn(_stopped_message(stopped, self.layout.axes), stacklevel=4)
+        if self.plan.reduce is not None:
+            trace, info = jax.tree.map(np.asarray, (carry.moments, carry.info))
+        else:
+            trace, info = _join(
+                self.segments, self.layout.fetch(self.template), len(self.layout.axes) - 1
+            )
+        return Run(trace, info, carry.state, stopped, self.num_steps, self.layout.axes)
+
+
+def _head(x: np.ndarray, num: int, axis: int) -> np.ndarray:
+    return np.ascontiguousarray(x[(slice(None),) * axis + (slice(num),)])
+
+
+def _pad_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` with zeros appended up to `shape`: growth only appends slots."""
+    padding = [(0, b - a) for a, b in zip(x.shape, shape, strict=True)]
+    return np.pad(x, padding) if any(after for _, after in padding) else x
+
+
+def _join(segments: list[PyTree], template: PyTree, axis: int) -> PyTree:
+    """The segments as one along the axis of draws, each draw of the shape of the template's."""
+
+    def leaf(one: np.ndarray, *parts: np.ndarray) -> np.ndarray:
+        none = np.zeros((*one.shape[:axis], 0, *one.shape[axis:]), one.dtype)
+        shapes = [(*x.shape[: axis + 1], *one.shape[axis:]) for x in parts]
+        fitted = [_pad_to(x, shape) for x, shape in zip(parts, shapes, strict=True)]
+        return np.concatenate([none, *fitted], axis=axis)
+
+    return jax.tree.map(leaf, template, *segments)
+
+
+def _stopped_message(stopped: np.ndarray, axes: tuple[str, ...]) -> str:
+    flat = np.atleast_1d(stopped)
+    where = tuple(int(i) for i in np.argwhere(flat >= 0)[0])
+    names = axes[:-1] or ("chain",)
+    first = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
+    return (
+        f"{int(np.sum(flat >= 0))} of {flat.size} chains became non-finite; {first} at step "
+        f"{int(flat[where])}: its step size may be too large"
+    )
+
+
+def _bar(total: int, done: int) -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        raise ImportError("progress=True needs tqdm: pip install tqdm") from error
+    return tqdm(total=total, initial=done, unit="step")

@@ -1,0 +1,74 @@
+"""Data as the runner sees it: resident arrays, or a stream of batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from .checkpoint import shapes
+from .collective import leading_axis
+
+_STREAM_BYTES = 16 * 2**20
+_MAX_BATCHES = 64
+
+
+class Resident:
+    """Data that is there as a whole."""
+
+    def __init__(self, data: PyTree):
+        self.data = jax.tree.map(lambda x: x if isinstance(x, jax.Array) else jnp.asarray(x), data)
+        self.num_items = leading_axis(self.data) if jax.tree.leaves(self.data) else None
+        self.shapes = shapes(self.data)
+
+    @property
+    def first(self) -> PyTree:
+        """What a kernel's `init` is given."""
+        return self.data
+
+
+class Stream:
+    """Batches, one a step, from a function of the step index or from an iterator."""
+
+    def __init__(self, batches: Callable | Iterator, start: int):
+        self.function = batches if callable(batches) else None
+        self.iterator = None if callable(batches) else batches
+        self.first = self._next(start)
+        self.pending = [self.first] if self.function is None else []
+        self.num_items = leading_axis(self.first)
+        self.shapes = shapes(self.first)
+        size = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.first))
+        self.max_batches = int(np.clip(_STREAM_BYTES // max(size, 1), 1, _MAX_BATCHES))
+
+    def skip(self, num_batches: int) -> None:
+        """Pass over batches that an earlier run has used; a function needs no such help."""
+        if self.function is None and num_batches:
+            self.pending = []
+            for _ in range(num_batches - 1):  # the first one has been read already
+                self._next(0)
+
+    def take(self, start: int, num: int, length: int) -> PyTree:
+        """The `num` batches from step `start` on, stacked, and padded to `length`.
+
+        Raises:
+            StopIteration: if the iterator has ended.
+        """
+        batches = [
+            self.pending.pop() if self.pending else self._next(start + i) for i in range(num)
+        ]
+        batches += [batches[-1]] * (length - num)
+        return jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(x) for x in x])), *batches)
+
+    def _next(self, index: int) -> PyTree:
+        return next(self.iterator) if self.function is None else self.function(index)
+
+
+def open_data(data: Any, start: int) -> Resident | Stream:
+    """The data as it is to be fed to the loop, from step `start` on."""
+    if callable(data) or isinstance(data, Iterator):
+        return Stream(data, start)
+    return Resident(data)

@@ -1,0 +1,60 @@
+"""Arithmetic on pytrees that `optax.tree` lacks: it keeps each leaf's dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PyTree
+
+
+def scale(a: Any, x: PyTree) -> PyTree:
+    """`a x` for a scalar `a`, in the dtype of `x`."""
+    return jax.tree.map(lambda x: jnp.asarray(a).astype(x.dtype) * x, x)
+
+
+def axpy(a: Any, x: PyTree, y: PyTree) -> PyTree:
+    """`y + a x` for a scalar `a`, in the dtype of `y`."""
+    return jax.tree.map(lambda x, y: y + jnp.asarray(a).astype(y.dtype) * x.astype(y.dtype), x, y)
+
+
+def where(condition: Array, x: PyTree, y: PyTree) -> PyTree:
+    """`x` where the scalar condition holds, else `y`; keys and other leaves alike."""
+    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), x, y)
+
+
+def size(x: PyTree) -> int:
+    """The number of scalars."""
+    return sum(leaf.size for leaf in jax.tree.leaves(x))
+
+
+def normal_like(key: Any, x: PyTree) -> PyTree:
+    """Independent standard normals shaped like `x`, drawn as one block."""
+    leaves = jax.tree.leaves(x)
+    if len(leaves) == 1:
+        noise = jax.random.normal(key, leaves[0].shape, leaves[0].dtype)
+        return jax.tree.unflatten(jax.tree.structure(x), [noise])
+    flat, unravel = ravel_pytree(x)
+    return unravel(jax.random.normal(key, flat.shape, flat.dtype))
+
+
+def all_finite(x: PyTree) -> Array:
+    """Whether every floating leaf is finite."""
+    leaves = [leaf for leaf in jax.tree.leaves(x) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    if not leaves:
+        return jnp.array(True)
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
+
+
+def strong(x: PyTree) -> PyTree:
+    """`x` as arrays without weak types: a weak carry compiles twice."""
+
+    def leaf(x: Any) -> Array:
+        x = jnp.asarray(x)
+        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return x
+        return jax.lax.convert_element_type(x, jnp.dtype(x.dtype))
+
+    return jax.tree.map(leaf, x)

@@ -1,0 +1,192 @@
+"""The protocols of the library: keys, kernels, estimators and what travels between them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, PyTree
+
+Position = PyTree
+Data = PyTree
+Key = Any  # a typed key, a raw uint32 key, or Keys
+
+
+class Keys(NamedTuple):
+    """The randomness of one step.
+
+    `noise` drives the sampler, `batch` the minibatch (unbatched when chains share it), and `count`
+    is the index of the step. `count` is never batched over chains, so that a schedule or a periodic
+    refresh stays one scalar branch under `vmap`; it is `None` where nobody counts.
+    """
+
+    noise: Any
+    batch: Any
+    count: Array | None = None
+
+    def fold(self, index: Any) -> Keys:
+        """The keys of the `index`-th part of a step."""
+        return self._replace(
+            noise=jax.random.fold_in(self.noise, index), batch=jax.random.fold_in(self.batch, index)
+        )
+
+
+def as_keys(key: Key) -> Keys:
+    """`Keys` as they are; a bare key split into its noise and its batch half."""
+    if isinstance(key, Keys):
+        return key
+    noise, batch = jax.random.split(key)
+    return Keys(noise, batch)
+
+
+def split(key: Any, num: int) -> list[Any]:
+    """`num` keys from one; a single one costs nothing."""
+    return [key] if num == 1 else list(jax.random.split(key, num))
+
+
+class Estimate(NamedTuple):
+    """An estimate of a sum over the items plus its prior term.
+
+    `value` is the estimate itself (for a model, the gradient of the log posterior, a pytree like
+    the position); `logdensity` the estimate of the log posterior, or `None` for other sums.
+    """
+
+    value: PyTree
+    logdensity: Array | None = None
+
+
+class Empty(NamedTuple):
+    """An info, or a state, with nothing in it."""
+
+
+class Kernel(eqx.Module):
+    """A Markov kernel: a frozen pytree of hyperparameters with two pure functions.
+
+    `init(key, position, data) -> State` and `step(key, state, data) -> (State, Info)`, where
+    `state.position` always exists. It unpacks as that pair: `init, step = kernel`. The data is an
+    argument of both and is never captured.
+
+    Example:
+        >>> import jax
+        >>> from typing import NamedTuple
+        >>> class State(NamedTuple):
+        ...     position: jax.Array
+        >>> def init(key, position, data):
+        ...     return State(position)
+        >>> def step(key, state, data):
+        ...     return State(0.5 * state.position + jax.random.normal(key)), None
+        >>> kernel = Kernel.from_functions(init, step)
+        >>> state = kernel.init(jax.random.key(0), jax.numpy.zeros(()), None)
+        >>> state, info = kernel.step(jax.random.key(1), state, None)
+    """
+
+    @abstractmethod
+    def init(self, key: Key, position: Position, data: Data) -> Any:
+        """The state at `position`."""
+
+    @abstractmethod
+    def step(self, key: Key, state: Any, data: Data) -> tuple[Any, Any]:
+        """One transition: the new state and an info."""
+
+    def refresh(self, key: Key, state: Any, data: Data) -> Any:
+        """`state` with its caches recomputed: the data, its position or the target has changed."""
+        return state
+
+    def grow(self, state: Any, capacity: int) -> tuple[Kernel, Any]:
+        """The kernel and the state with room for `capacity` slots."""
+        raise NotImplementedError(f"{type(self).__name__} has no capacity to grow")
+
+    def check(self, position: Position, data: Data) -> None:
+        """Raise if a concrete position or data is unfit; called once at the door of `sample`."""
+
+    def __iter__(self) -> Iterator[Callable]:
+        yield self.init
+        yield self.step
+
+    @staticmethod
+    def from_functions(init: Callable, step: Callable) -> Kernel:
+        """The kernel of a user's own pair of functions.
+
+        Args:
+            init: `(key, position, data) -> state`; the state has an attribute `position`.
+            step: `(key, state, data) -> (state, info)`; `key` is one ordinary JAX key.
+        """
+        return FunctionKernel(init, step)
+
+
+def as_function(function: Callable) -> Callable:
+    """A callable that is a pytree: bound arguments are leaves, the function itself is static."""
+    if isinstance(function, eqx.Module | jax.tree_util.Partial):
+        return function
+    args, keywords = getattr(function, "args", ()), getattr(function, "keywords", {})
+    return jax.tree_util.Partial(getattr(function, "func", function), *args, **keywords)
+
+
+class FunctionKernel(Kernel):
+    """The kernel of a pair of functions; see `Kernel.from_functions`."""
+
+    init_function: Callable = eqx.field(converter=as_function)
+    step_function: Callable = eqx.field(converter=as_function)
+
+    def init(self, key: Key, position: Position, data: Data) -> Any:
+        state = self.init_function(as_keys(key).noise, position, data)
+        if not hasattr(state, "position"):
+            raise TypeError(
+                f"init must return a state with a `position`, got {type(state).__name__}"
+            )
+        return state
+
+    def step(self, key: Key, state: Any, data: Data) -> tuple[Any, Any]:
+        return self.step_function(as_keys(key).noise, state, data)
+
+
+class Estimator(eqx.Module):
+    """An unbiased estimator of a sum over the items plus a prior term.
+
+    The prior term is evaluated exactly; only the item sum is estimated. `draw` chooses a batch and
+    `on` evaluates the estimate of one batch at any position, so that one batch serves several
+    points.
+    """
+
+    exact: ClassVar[bool] = False
+
+    @abstractmethod
+    def init(self, key: Key, position: Position, data: Data) -> PyTree:
+        """The estimator's own state."""
+
+    @abstractmethod
+    def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Any, PyTree]:
+        """A batch and the next state."""
+
+    @abstractmethod
+    def prior(self, position: Position) -> Estimate:
+        """The prior term."""
+
+    @abstractmethod
+    def items(self, batch: Any, position: Position) -> Estimate:
+        """The estimate of the item sum."""
+
+    @abstractmethod
+    def per_item(self, batch: Any, position: Position) -> PyTree:
+        """The unweighted terms of the batch, with a leading item axis."""
+
+    @abstractmethod
+    def full(self, position: Position, data: Data) -> Estimate:
+        """The exact item sum."""
+
+    def on(self, batch: Any, position: Position) -> Estimate:
+        """The estimate from `batch` at `position`."""
+        return jax.tree.map(lambda a, b: a + b, self.prior(position), self.items(batch, position))
+
+    def estimate(
+        self, key: Key, estate: PyTree, position: Position, data: Data
+    ) -> tuple[Estimate, PyTree]:
+        """The estimate at `position` from a fresh batch, and the next state."""
+        batch, estate = self.draw(key, estate, data)
+        return self.on(batch, position), estate
+
+    def check(self, position: Position, data: Data) -> None:
+        """Raise if a concrete position or data is unfit."""

@@ -1,0 +1,172 @@
+"""Batchers: which items a step sees, and the weight of each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from . import _checks
+from ._types import Data, Key, as_keys
+from .collective import Shard, as_shard, leading_axis
+from .random.feistel import permute, random_subset, round_words
+
+
+class Batch(eqx.Module):
+    """Items with weights whose weighted sum is unbiased for the sum over all items.
+
+    Attributes:
+        items: the rows, with a leading axis of length n.
+        weight: (n,); 0 marks padding.
+        index: (n,) the rows' indices in the data (of this shard).
+        distinct: whether no item occurs twice; static.
+    """
+
+    items: PyTree
+    weight: Array
+    index: Array
+    distinct: bool = eqx.field(static=True)
+
+
+class Batcher(eqx.Module):
+    """`init(key, data) -> state` and `draw(key, state, data) -> (Batch, state)`."""
+
+    exact: ClassVar[bool] = False
+
+    def init(self, key: Key, data: Data) -> PyTree:
+        """The batcher's own state; most have none."""
+        return ()
+
+    @abstractmethod
+    def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
+        """The next batch."""
+
+    def check(self, data: Data) -> None:
+        """Raise if the data is unfit for this batcher."""
+
+
+class Full(Batcher):
+    """All items, each with weight 1."""
+
+    exact: ClassVar[bool] = True
+
+    def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
+        shard = as_shard(data)
+        weight = shard.mask.astype(jnp.float32)
+        return Batch(shard.items, weight, jnp.arange(shard.capacity), True), bstate
+
+
+class Uniform(Batcher):
+    """`batch_size` items drawn uniformly, each with weight N / batch_size.
+
+    Without replacement by default, through a keyed bijection in O(batch_size) work whatever N.
+
+    Args:
+        batch_size: the number of items n, at most N.
+        replace: draw with replacement instead.
+
+    Raises:
+        ValueError: at `sample`'s door, if the batch is larger than the data.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> batch, _ = Uniform(10).draw(jax.random.key(0), (), jnp.arange(1000.0))
+        >>> batch.items.shape, float(batch.weight[0])
+        ((10,), 100.0)
+    """
+
+    batch_size: int = eqx.field(static=True)
+    replace: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        _checks.whole("batch_size", self.batch_size)
+
+    def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
+        shard, n, key = as_shard(data), self.batch_size, as_keys(key).batch
+        if self.replace:
+            index = jax.random.randint(key, (n,), 0, jnp.maximum(shard.size, 1))
+            return _take(shard, index, n, distinct=False), bstate
+        index = random_subset(key, n, shard.size, shard.capacity)
+        return _take(shard, index, jnp.minimum(n, shard.size), distinct=True), bstate
+
+    def check(self, data: Data) -> None:
+        _fits(self.batch_size, data)
+
+
+class EpochState(NamedTuple):
+    """The words of this epoch's permutation and the number of batches drawn."""
+
+    words: Array
+    count: Array
+
+
+class Epoch(Batcher):
+    """Every item once an epoch: consecutive batches of a permutation that each epoch draws anew.
+
+    The last batch of an epoch holds what is left, padded with weight 0; each batch, taken alone,
+    is a uniform subset with weights N / (its number of items). Batches of one epoch are not
+    independent.
+
+    Args:
+        batch_size: the number of items n, at most N.
+    """
+
+    batch_size: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        _checks.whole("batch_size", self.batch_size)
+
+    def init(self, key: Key, data: Data) -> EpochState:
+        return EpochState(round_words(as_keys(key).batch), jnp.zeros((), jnp.int32))
+
+    def draw(self, key: Key, bstate: EpochState, data: Data) -> tuple[Batch, EpochState]:
+        shard, n, keys = as_shard(data), self.batch_size, as_keys(key)
+        count = bstate.count if keys.count is None else keys.count
+        turn = count % jnp.maximum((shard.size + n - 1) // n, 1)
+        words = jnp.where(turn == 0, round_words(keys.batch), bstate.words)
+        order = turn * n + jnp.arange(n)
+        real = order < shard.size
+        index = permute(words, jnp.where(real, order, 0), shard.size, shard.capacity)
+        batch = _take(shard, index, jnp.sum(real), distinct=True)
+        return batch, EpochState(words, bstate.count + 1)
+
+    def check(self, data: Data) -> None:
+        _fits(self.batch_size, data)
+
+
+class Given(Batcher):
+    """The data argument is itself the minibatch, of n items out of `total`: streamed data.
+
+    Args:
+        total: the number N of items that the batches are drawn from; each weighs N / n.
+    """
+
+    total: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        _checks.whole("total", self.total)
+
+    def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
+        shard = as_shard(data)
+        weight = shard.mask * (self.total / jnp.maximum(shard.total, 1))
+        return Batch(shard.items, weight, jnp.arange(shard.capacity), False), bstate
+
+
+def _take(shard: Shard, index: Array, num_real: Any, *, distinct: bool) -> Batch:
+    """The rows at `index`, the first `num_real` of which count."""
+    weight = jnp.asarray(shard.size / jnp.maximum(num_real, 1), jnp.result_type(float))
+    weight = jnp.where(jnp.arange(len(index)) < num_real, weight, 0)
+    items = jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), shard.items)
+    return Batch(items, weight, index, distinct)
+
+
+def _fits(batch_size: int, data: Data) -> None:
+    num_items = leading_axis(data.items if isinstance(data, Shard) else data)
+    if not isinstance(data, Shard) and batch_size > num_items:
+        raise ValueError(
+            f"batch_size must be at most the number of items, got {batch_size} for {num_items}"
+        )

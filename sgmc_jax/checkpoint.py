@@ -1,0 +1,100 @@
+"""Checkpoints: a folder with one file of draws a chunk, and one of the state."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+_STATE = "state.npz"
+
+
+class Checkpoint:
+    """The file form of a run that can be continued bit for bit.
+
+    Each chunk's draws go to a file of their own; then the state, with the number of draw files that
+    count, replaces the old one atomically. A run killed at any moment therefore leaves a complete
+    earlier point. Files hold arrays and JSON only: loading executes no code.
+
+    Args:
+        path: a folder, made if missing.
+        fingerprint: what must agree for a run to be continued, by name.
+
+    Raises:
+        ValueError: on loading, if the fingerprint differs; the message names what does.
+    """
+
+    def __init__(self, path: str | os.PathLike, fingerprint: dict[str, str]):
+        self.path = Path(path)
+        self.fingerprint = fingerprint
+        self.num_segments = 0
+
+    def save(self, state: PyTree, draws: PyTree, meta: dict[str, Any]) -> None:
+        """Append a chunk's draws, and make `state` the point to go on from."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        _write(self._segment(self.num_segments), jax.tree.leaves(draws), {})
+        self.num_segments += 1
+        own = {"fingerprint": self.fingerprint, "num_segments": self.num_segments}
+        _write(self.path / _STATE, jax.tree.leaves(state), meta | own)
+
+    def load(self) -> tuple[list[np.ndarray], list[list[np.ndarray]], dict[str, Any]] | None:
+        """The leaves of the state and of each chunk's draws, and the meta data, if any."""
+        if not (self.path / _STATE).exists():
+            return None
+        state, meta = _read(self.path / _STATE)
+        for name, value in self.fingerprint.items():
+            if meta["fingerprint"].get(name) != value:
+                raise ValueError(
+                    f"checkpoint {self.path} belongs to another run: its {name} differs; "
+                    "give another folder or the same arguments"
+                )
+        self.num_segments = meta["num_segments"]
+        draws = [_read(self._segment(i))[0] for i in range(self.num_segments)]
+        return state, draws, meta
+
+    def _segment(self, index: int) -> Path:
+        return self.path / f"draws-{index:06d}.npz"
+
+
+def fingerprint(**parts: Any) -> dict[str, str]:
+    """A digest of each part: arrays by value, shapes by shape, the rest by its text."""
+    return {name: hashlib.sha256(_text(part)).hexdigest()[:16] for name, part in parts.items()}
+
+
+def shapes(tree: PyTree) -> list[str]:
+    """The shapes and dtypes of a tree, as text."""
+    return [f"{np.shape(x)} {getattr(x, 'dtype', type(x))}" for x in jax.tree.leaves(tree)]
+
+
+def _text(part: Any) -> bytes:
+    leaves, structure = jax.tree.flatten(part)
+    pieces = [re.sub(r"0x[0-9a-f]+", "", str(structure))]
+    for leaf in leaves:
+        if isinstance(leaf, jax.Array | np.ndarray):
+            pieces.append(f"{leaf.dtype}{leaf.shape}{np.asarray(leaf).tobytes().hex()}")
+        else:
+            pieces.append(re.sub(r"0x[0-9a-f]+", "", repr(leaf)))
+    return "\n".join(pieces).encode()
+
+
+def _write(path: Path, leaves: list[Any], meta: dict[str, Any]) -> None:
+    arrays = {f"leaf{i:05d}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+    temporary = path.with_suffix(".tmp")
+    with open(temporary, "wb") as file:
+        np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _read(path: Path) -> tuple[list[np.ndarray], dict[str, Any]]:
+    with np.load(path, allow_pickle=False) as file:
+        names = sorted(name for name in file.files if name != "meta")
+        return [file[name] for name in names], json.loads(str(file["meta"]))

@@ -1,0 +1,122 @@
+"""Sums and gathers over devices: the only file that calls a collective of `jax.lax`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+
+class Collective(eqx.Module):
+    """What a sharded kernel may ask of the other shards; on one device it is the identity.
+
+    An engine binds `axis` and sets this on every kernel that holds one; inside a `shard_map` of
+    your own, give the axis name and its size.
+
+    Args:
+        axis: the name of the bound axis, or `None` for one device.
+        size: the number of shards on it.
+    """
+
+    axis: str | None = eqx.field(static=True, default=None)
+    size: int = eqx.field(static=True, default=1)
+
+    def index(self) -> Array:
+        """The index of this shard."""
+        return jnp.zeros((), jnp.int32) if self.axis is None else jax.lax.axis_index(self.axis)
+
+    def psum(self, x: PyTree) -> PyTree:
+        """The sum over shards."""
+        return x if self.axis is None else jax.lax.psum(x, self.axis)
+
+    def gather(self, x: PyTree) -> PyTree:
+        """All shards' values, stacked on a new leading axis."""
+        if self.axis is None:
+            return jax.tree.map(lambda x: x[None], x)
+        return jax.lax.all_gather(x, self.axis)
+
+    def concatenate(self, x: PyTree) -> PyTree:
+        """All shards' values, joined along their leading axis."""
+        if self.axis is None:
+            return x
+        return jax.lax.all_gather(x, self.axis, tiled=True)
+
+    def sum(self, x: PyTree) -> PyTree:
+        """The sum over shards, alike to the last bit on every engine.
+
+        Integers are summed by `psum`; floats are gathered and added in the order of the shards,
+        because the order of a floating `psum` is the engine's own.
+        """
+
+        def leaf(x: Array) -> Array:
+            if not jnp.issubdtype(x.dtype, jnp.inexact):
+                return self.psum(x)
+            return self.gather(x).sum(axis=0)
+
+        return jax.tree.map(leaf, x)
+
+    def local_key(self, key: Any) -> Any:
+        """A key of this shard alone."""
+        return jax.random.fold_in(key, self.index())
+
+    def item_keys(self, key: Any, num_items: int) -> Any:
+        """A key for each of this shard's items, by global index: alike on any number of shards."""
+        index = self.index() * num_items + jnp.arange(num_items)
+        return jax.vmap(jax.random.fold_in, (None, 0))(key, index)
+
+
+class Dist(NamedTuple):
+    """A position of which `shared` is alike on all shards and `local` has a leading item axis."""
+
+    shared: PyTree
+    local: PyTree
+
+
+class PerShard(NamedTuple):
+    """A part of a state that each shard keeps for itself; from outside, stacked over shards."""
+
+    value: PyTree
+
+
+class Shard(NamedTuple):
+    """A padded part of the data: `size` real items, the first of them number `start` of `total`."""
+
+    items: PyTree
+    size: Any
+    start: Any
+    total: Any
+
+    @property
+    def capacity(self) -> int:
+        """The number of rows, padding included."""
+        return leading_axis(self.items)
+
+    @property
+    def mask(self) -> Array:
+        """True for real items, False for padding."""
+        return jnp.arange(self.capacity) < self.size
+
+
+def as_shard(data: PyTree) -> Shard:
+    """The data of one device as a shard without padding; a shard as it is."""
+    if isinstance(data, Shard):
+        return data
+    num_items = leading_axis(data)
+    return Shard(data, num_items, 0, num_items)
+
+
+def leading_axis(tree: PyTree, name: str = "data") -> int:
+    """The common length of the leading axes; 0 for a tree without leaves."""
+    lengths = {}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        where = f"{name}{jax.tree_util.keystr(path)}"
+        if jnp.ndim(leaf) == 0:
+            raise ValueError(f"{where} must have a leading item axis, got a scalar")
+        lengths[where] = jnp.shape(leaf)[0]
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{where}: {length}" for where, length in lengths.items())
+        raise ValueError(f"the leading axes of {name} must agree, got {listed}")
+    return next(iter(lengths.values()), 0)

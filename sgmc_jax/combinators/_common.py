@@ -1,0 +1,24 @@
+"""What several combinators need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+
+from .._types import Kernel, Position
+
+
+def with_position(state: Any, position: Position) -> Any:
+    """`state` moved to `position`, its caches untouched."""
+    if hasattr(state, "_replace"):
+        return state._replace(position=position)
+    return eqx.tree_at(lambda state: state.position, state, position)
+
+
+def require_kernel(kernel: Any) -> None:
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel must be a Kernel, got {type(kernel).__name__}; "
+            "Kernel.from_functions(init, step) makes one of two functions"
+        )

@@ -1,0 +1,81 @@
+"""The Metropolis test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .. import _tree
+from .._types import Data, Kernel, Key, Keys, Position, as_function, as_keys
+from ._common import with_position
+
+
+class MetropolisState(NamedTuple):
+    """The position and the proposal kernel's state there."""
+
+    position: Position
+    inner: Any
+
+
+class MetropolisInfo(NamedTuple):
+    """The acceptance probability, whether the proposal was taken, and its energy minus the old."""
+
+    acceptance: Array
+    accepted: Array
+    energy_error: Array
+
+
+class Metropolis(Kernel):
+    """See `metropolis`."""
+
+    kernel: Kernel
+    energy: Callable = eqx.field(converter=as_function)
+    redraw: Callable = eqx.field(converter=as_function)
+
+    def init(self, key: Key, position: Position, data: Data) -> MetropolisState:
+        inner = self.kernel.init(key, position, data)
+        return MetropolisState(inner.position, inner)
+
+    def step(
+        self, key: Key, state: MetropolisState, data: Data
+    ) -> tuple[MetropolisState, MetropolisInfo]:
+        keys = as_keys(key)
+        redraw_key, move_key, accept_key = jax.random.split(keys.noise, 3)
+        start = self.redraw(redraw_key, state.inner)
+        end, _ = self.kernel.step(Keys(move_key, keys.batch, keys.count), start, data)
+        error = self.energy(end) - self.energy(start)
+        error = jnp.where(jnp.isnan(error), jnp.inf, error)  # a diverged proposal is refused
+        accepted = jnp.log(jax.random.uniform(accept_key, dtype=error.dtype)) < -error
+        inner = _tree.where(accepted, end, start)
+        info = MetropolisInfo(jnp.exp(-jnp.maximum(error, 0)), accepted, error)
+        return MetropolisState(inner.position, inner), info
+
+    def refresh(self, key: Key, state: MetropolisState, data: Data) -> MetropolisState:
+        inner = self.kernel.refresh(key, with_position(state.inner, state.position), data)
+        return MetropolisState(state.position, inner)
+
+    def check(self, position: Position, data: Data) -> None:
+        self.kernel.check(position, data)
+
+
+def metropolis(kernel: Kernel, energy: Callable, redraw: Callable) -> Metropolis:
+    """A Metropolis test around a reversible, volume-preserving, deterministic kernel.
+
+    The auxiliary part of the state (the momentum) is drawn anew, the kernel moves, and the move is
+    accepted with probability min(1, exp(energy(before) - energy(after))).
+
+    Targets:
+        exp(-energy), exactly. A step that diverges is refused.
+
+    Args:
+        kernel: its step, followed by a change of sign of the momentum, must be its own inverse, and
+            preserve volume; e.g. `repeat` of the word BAB.
+        energy: `state -> ()`, minus the log density of position and momentum.
+        redraw: `(key, state) -> state` with the momentum drawn anew from its conditional law.
+    """
+    return Metropolis(kernel, energy, redraw)

@@ -1,0 +1,214 @@
+"""Engines: where the shards of the data, or the chains, live."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PyTree
+
+from . import _checks
+from .collective import Collective
+
+AXIS = "shard"
+Over = Literal["data", "chains"]
+
+
+class Engine(eqx.Module):
+    """Runs one function on every shard, with the axis `"shard"` bound.
+
+    Every argument and result has a leading axis over shards, or is the same for all (`in_axes` 0 or
+    `None`). `over="data"` shards the items of the data, `over="chains"` the chains; by default the
+    data for kernels that hold a `Collective`, else the chains.
+    """
+
+    size: eqx.AbstractVar[int]
+    over: eqx.AbstractVar[Over | None]
+
+    @abstractmethod
+    def map(self, function: Callable, in_axes: tuple[int | None, ...]) -> Callable:
+        """`function` on every shard, compiled."""
+
+    def put(self, tree: PyTree) -> PyTree:
+        """Values with a leading axis over shards, each laid where its shard is."""
+        return jax.tree.map(jnp.asarray, tree)
+
+    def fetch(self, tree: PyTree, axis: int | None) -> PyTree:
+        """Results on the host: all shards joined along `axis`, or the first's if they agree."""
+        if axis is None:
+            return jax.tree.map(lambda x: np.asarray(first_shard(x)), tree)
+
+        def leaf(x: Any) -> np.ndarray:
+            x = np.asarray(x)
+            return np.concatenate(list(x), axis=axis)
+
+        return jax.tree.map(leaf, tree)
+
+    @property
+    def comm(self) -> Collective:
+        """What a kernel sharded over the data is given."""
+        return Collective(AXIS, self.size)
+
+
+def first_shard(x: jax.Array) -> jax.Array:
+    """The value of the first shard that this process holds."""
+    if getattr(x, "is_fully_addressable", True):
+        return x[0]
+    return x.addressable_data(0)[0]
+
+
+class Vmap(Engine):
+    """All shards on one device, by `vmap`: the laptop's engine, and the oracle of the others.
+
+    Args:
+        size: the number of shards.
+        over: `"data"` or `"chains"`; by default what the kernel can.
+    """
+
+    size: int = eqx.field(static=True)
+    over: Over | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        _checks.whole("size", self.size)
+        _check_over(self.over)
+
+    def map(self, function: Callable, in_axes: tuple[int | None, ...]) -> Callable:
+        return jax.jit(jax.vmap(function, in_axes, axis_name=AXIS, axis_size=self.size))
+
+
+class Pmap(Engine):
+    """A device for each shard, by `pmap`, on one host.
+
+    Args:
+        size: the number of devices; all local ones by default.
+        over: `"data"` or `"chains"`; by default what the kernel can.
+
+    Raises:
+        ValueError: if there are fewer devices.
+    """
+
+    size: int = eqx.field(static=True)
+    over: Over | None = eqx.field(static=True)
+
+    def __init__(self, size: int | None = None, over: Over | None = None):
+        self.size = len(_devices(size, jax.local_devices()))
+        self.over = over
+        _check_over(over)
+
+    def map(self, function: Callable, in_axes: tuple[int | None, ...]) -> Callable:
+        devices = jax.local_devices()[: self.size]
+        return jax.pmap(function, AXIS, in_axes=in_axes, devices=devices)
+
+    def put(self, tree: PyTree) -> PyTree:
+        return self.map(lambda x: x, (0,))(tree)
+
+
+class ShardMap(Engine):
+    """A device for each shard, by `shard_map` over a mesh, on one host or many.
+
+    Args:
+        mesh: a one-dimensional mesh, or the number of devices; all devices by default. On many
+            hosts every process calls `sample` with the same arguments.
+        over: `"data"` or `"chains"`; by default what the kernel can.
+
+    Raises:
+        ValueError: if there are fewer devices, or the mesh has several axes.
+    """
+
+    mesh: Mesh = eqx.field(static=True)
+    over: Over | None = eqx.field(static=True)
+
+    def __init__(self, mesh: Mesh | int | None = None, over: Over | None = None):
+        if not isinstance(mesh, Mesh):
+            mesh = Mesh(np.array(_devices(mesh, jax.devices())), (AXIS,))
+        if len(mesh.axis_names) != 1:
+            raise ValueError(f"mesh must have one axis, got {mesh.axis_names}")
+        self.mesh, self.over = Mesh(mesh.devices, (AXIS,)), over
+        _check_over(over)
+
+    @property
+    def size(self) -> int:
+        return self.mesh.size
+
+    def map(self, function: Callable, in_axes: tuple[int | None, ...]) -> Callable:
+        specs = tuple(PartitionSpec() if axis is None else PartitionSpec(AXIS) for axis in in_axes)
+
+        def on_shard(*args: Any) -> Any:
+            squeezed = [
+                x if axis is None else jax.tree.map(lambda x: x[0], x)
+                for x, axis in zip(args, in_axes, strict=True)
+            ]
+            return jax.tree.map(lambda x: jnp.asarray(x)[None], function(*squeezed))
+
+        return jax.jit(
+            jax.shard_map(
+                on_shard,
+                mesh=self.mesh,
+                in_specs=specs,
+                out_specs=PartitionSpec(AXIS),
+                check_vma=False,
+            )
+        )
+
+    def put(self, tree: PyTree) -> PyTree:
+        sharding = NamedSharding(self.mesh, PartitionSpec(AXIS))
+
+        def leaf(x: Any) -> jax.Array:
+            if isinstance(x, jax.Array) and not x.is_fully_addressable:
+                return jax.jit(lambda x: x, out_shardings=sharding)(x)
+            x = np.asarray(x)
+            return jax.make_array_from_callback(x.shape, sharding, lambda index: x[index])
+
+        return jax.tree.map(leaf, tree)
+
+
+def is_collective(x: Any) -> bool:
+    """Whether `x` is the `Collective` of a kernel."""
+    return isinstance(x, Collective)
+
+
+def holds_collective(kernel: PyTree) -> bool:
+    """Whether a kernel can be sharded over the data."""
+    return any(map(is_collective, jax.tree.leaves(kernel, is_leaf=is_collective)))
+
+
+def with_collective(kernel: PyTree, comm: Collective) -> PyTree:
+    """The kernel with `comm` in place of every `Collective` it holds."""
+    return jax.tree.map(lambda x: comm if is_collective(x) else x, kernel, is_leaf=is_collective)
+
+
+def split_items(data: PyTree, size: int, num_items: int, axis: int = 0) -> PyTree:
+    """The data as (size, ..., rows, ...), the last shards padded with copies of the first item."""
+    rows = max(1, -(-num_items // size))
+
+    def leaf(x: Any) -> Any:
+        if axis == 0 and size * rows == num_items:
+            return x.reshape(size, rows, *x.shape[1:])
+        x = np.moveaxis(np.asarray(x), axis, 0)
+        padding = np.repeat(x[:1], size * rows - num_items, axis=0)
+        parts = np.concatenate([x, padding]).reshape(size, rows, *x.shape[1:])
+        return np.moveaxis(parts, 1, 1 + axis)
+
+    return jax.tree.map(leaf, data)
+
+
+def _devices(size: int | None, devices: Sequence[Any]) -> Sequence[Any]:
+    if size is None:
+        return devices
+    _checks.whole("size", size)
+    if size > len(devices):
+        raise ValueError(
+            f"size must be at most the number of devices, got {size} of {len(devices)}"
+        )
+    return devices[:size]
+
+
+def _check_over(over: Any) -> None:
+    if over not in (None, "data", "chains"):
+        raise ValueError(f'over must be "data", "chains" or None, got {over!r}')

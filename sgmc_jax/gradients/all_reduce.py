@@ -1,0 +1,63 @@
+"""Estimates summed over the shards of the data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import PyTree
+
+from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from ..collective import Collective, PerShard
+
+
+class AllReduce(Estimator):
+    """The sum over all shards of the inner estimator's item sum, plus the prior counted once.
+
+    Every shard draws its own batch, weighted by its own number of items, so that the sum over
+    shards is unbiased for the sum over all data; a shard may be empty. On one device it is the
+    inner estimator. The gradients are summed, never differentiated through the sum.
+
+    Args:
+        inner: the estimator of one shard, e.g. `Minibatch(model, Uniform(100))`. Put variance
+            reduction outside: `ControlVariate(AllReduce(...), centre)`.
+        comm: set by the engine; give one only inside a `shard_map` of your own.
+    """
+
+    inner: Estimator
+    comm: Collective = Collective()
+
+    def __check_init__(self):
+        if type(self.inner).estimate is not Estimator.estimate:
+            raise TypeError(
+                f"AllReduce sums plain estimators; put {type(self.inner).__name__} outside of it"
+            )
+
+    @property
+    def exact(self) -> bool:
+        return self.inner.exact
+
+    def init(self, key: Key, position: Position, data: Data) -> PerShard:
+        return PerShard(self.inner.init(self._local(key), position, data))
+
+    def draw(self, key: Key, estate: PerShard, data: Data) -> tuple[Any, PerShard]:
+        batch, inner = self.inner.draw(self._local(key), estate.value, data)
+        return batch, PerShard(inner)
+
+    def prior(self, position: Position) -> Estimate:
+        return self.inner.prior(position)
+
+    def items(self, batch: Any, position: Position) -> Estimate:
+        return self.comm.psum(self.inner.items(batch, position))
+
+    def per_item(self, batch: Any, position: Position) -> PyTree:
+        return self.inner.per_item(batch, position)
+
+    def full(self, position: Position, data: Data) -> Estimate:
+        return self.comm.psum(self.inner.full(position, data))
+
+    def check(self, position: Position, data: Data) -> None:
+        self.inner.check(position, data)
+
+    def _local(self, key: Key) -> Key:
+        keys = as_keys(key)
+        return keys._replace(batch=self.comm.local_key(keys.batch))

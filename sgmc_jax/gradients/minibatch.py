@@ -1,0 +1,100 @@
+"""The plain minibatch estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from .. import _checks
+from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from ..batching import Batch, Batcher
+from ..collective import Shard, as_shard, leading_axis
+from ..model import ItemSum
+
+_FULL_CHUNK = 16_384  # items per piece of a pass over all data
+
+
+class Minibatch(Estimator):
+    """The weighted sum over a batch, plus the prior.
+
+    `value = prior(x) + sum_{i in S} weight_i term_i(x)`; for a model the terms are gradients of the
+    log likelihood. With `Uniform(n)` the covariance is (N^2/n)(1 - n/N) S, S the sample covariance
+    of the terms.
+
+    Args:
+        model: a `Model` (gradients of its log posterior) or a `Summand` (any sum).
+        batcher: which items a step sees.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import FunctionModel, Full
+        >>> model = FunctionModel(lambda x: -0.5 * x**2, lambda x, y: -0.5 * (y - x) ** 2)
+        >>> grad = Minibatch(model, Full())
+        >>> data = jnp.arange(4.0)
+        >>> estate = grad.init(jax.random.key(0), jnp.zeros(()), data)
+        >>> estimate, _ = grad.estimate(jax.random.key(1), estate, jnp.zeros(()), data)
+        >>> float(estimate.value)
+        6.0
+    """
+
+    model: ItemSum
+    batcher: Batcher
+
+    def __check_init__(self):
+        if not isinstance(self.model, ItemSum):
+            raise TypeError(
+                f"model must be a Model or a Summand, such as FunctionModel(logprior, loglik), "
+                f"got {type(self.model).__name__}"
+            )
+        if not isinstance(self.batcher, Batcher):
+            raise TypeError(
+                f"batcher must be a Batcher such as Uniform(100), got {type(self.batcher).__name__}"
+            )
+
+    @property
+    def exact(self) -> bool:
+        return self.batcher.exact
+
+    def init(self, key: Key, position: Position, data: Data) -> PyTree:
+        return self.batcher.init(key, data)
+
+    def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Batch, PyTree]:
+        return self.batcher.draw(as_keys(key), estate, data)
+
+    def prior(self, position: Position) -> Estimate:
+        return self.model.prior(position)
+
+    def items(self, batch: Batch, position: Position) -> Estimate:
+        return self.model.weighted_sum(position, batch.items, batch.weight)
+
+    def per_item(self, batch: Batch, position: Position) -> PyTree:
+        return self.model.per_item(position, batch.items)
+
+    def full(self, position: Position, data: Data) -> Estimate:
+        shard = as_shard(data)
+        if shard.capacity <= _FULL_CHUNK:
+            return self.model.weighted_sum(position, shard.items, shard.mask.astype(jnp.float32))
+
+        def piece(total: Estimate, begin: Any) -> tuple[Estimate, None]:
+            # the last piece is moved back to fit; what an earlier one has seen weighs nothing
+            start = jnp.minimum(begin, shard.capacity - _FULL_CHUNK)
+            rows = start + jnp.arange(_FULL_CHUNK)
+            items = jax.tree.map(
+                lambda x: jax.lax.dynamic_slice_in_dim(x, start, _FULL_CHUNK), shard.items
+            )
+            weight = ((rows >= begin) & (rows < shard.size)).astype(jnp.float32)
+            part = self.model.weighted_sum(position, items, weight)
+            return jax.tree.map(jnp.add, total, part), None
+
+        first, _ = piece(jax.tree.map(jnp.zeros_like, self.prior(position)), 0)
+        begins = jnp.arange(_FULL_CHUNK, shard.capacity, _FULL_CHUNK)
+        return jax.lax.scan(piece, first, begins)[0]
+
+    def check(self, position: Position, data: Data) -> None:
+        if not isinstance(data, Shard):
+            leading_axis(data)
+            _checks.finite("data", data)
+        self.batcher.check(data)

@@ -1,0 +1,88 @@
+"""Stochastic variance-reduced gradients: a control variate whose centre follows the chain."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from .. import _checks
+from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from .control_variate import AnchoredBatch, anchored, per_item_difference, refuse_given
+
+
+class SVRGState(NamedTuple):
+    """The inner state, the centre, the exact item sum there, and the number of estimates made."""
+
+    inner: PyTree
+    centre: Position
+    full: Estimate
+    count: Array
+
+
+class SVRG(Estimator):
+    """A control variate recentred at the chain's position every `every` steps.
+
+    `value = prior(x) + full(c) + sum_{i in S} weight_i (term_i(x) - term_i(c))` with c the
+    position at the last step whose index is a multiple of `every`, where all of the data is passed
+    over.
+
+    Args:
+        inner: the estimator whose noise is to be reduced.
+        every: the number of steps between two passes over the data.
+
+    Raises:
+        TypeError: if the data is streamed (`Given`).
+
+    Reference:
+        Dubey et al. (2016), Variance reduction in stochastic gradient Langevin dynamics, algorithm
+        2. The prior is exact here and takes no part in the difference.
+    """
+
+    inner: Estimator
+    every: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        _checks.whole("every", self.every)
+        refuse_given("SVRG", self.inner)
+
+    def init(self, key: Key, position: Position, data: Data) -> SVRGState:
+        inner = self.inner.init(key, position, data)
+        full = self.inner.full(position, data)
+        return SVRGState(inner, position, full, jnp.zeros((), jnp.int32))
+
+    def estimate(
+        self, key: Key, estate: SVRGState, position: Position, data: Data
+    ) -> tuple[Estimate, SVRGState]:
+        keys = as_keys(key)
+        count = estate.count if keys.count is None else keys.count
+        centre, full = jax.lax.cond(
+            (count % self.every == 0) & (count > 0),
+            lambda: (position, self.inner.full(position, data)),
+            lambda: (estate.centre, estate.full),
+        )
+        estate = SVRGState(estate.inner, centre, full, estate.count + 1)
+        batch, estate = self.draw(keys, estate, data)
+        return self.on(batch, position), estate
+
+    def draw(self, key: Key, estate: SVRGState, data: Data) -> tuple[Any, SVRGState]:
+        batch, inner = self.inner.draw(as_keys(key), estate.inner, data)
+        return AnchoredBatch(batch, estate.centre, estate.full), estate._replace(inner=inner)
+
+    def prior(self, position: Position) -> Estimate:
+        return self.inner.prior(position)
+
+    def items(self, batch: AnchoredBatch, position: Position) -> Estimate:
+        return anchored(self.inner, batch, position)
+
+    def per_item(self, batch: AnchoredBatch, position: Position) -> PyTree:
+        return per_item_difference(self.inner, batch, position)
+
+    def full(self, position: Position, data: Data) -> Estimate:
+        return self.inner.full(position, data)
+
+    def check(self, position: Position, data: Data) -> None:
+        self.inner.check(position, data)

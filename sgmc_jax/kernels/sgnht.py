@@ -1,0 +1,82 @@
+"""The stochastic gradient Nose-Hoover thermostat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _checks
+from .._types import Estimator
+from ..spaces import Euclidean, Space
+from ..transitions import (
+    EulerMomentum,
+    Friction,
+    GeodesicFlow,
+    GradientKick,
+    Noise,
+    Thermostat,
+)
+from .splitting import Splitting
+
+
+def sgnht(
+    grad: Estimator,
+    step_size: Any,
+    friction: Any = 1.0,
+    *,
+    space: Space | None = None,
+    word: str = "ATFBNFTA",
+) -> Splitting:
+    """The stochastic gradient Nose-Hoover thermostat: its friction adapts to the gradient's noise.
+
+    With d the dimension of the whole position, the default word is, twice around the middle,
+
+        x <- x + h v / 2,   xi <- xi + (h / 2) (|v|^2 / d - 1),   v <- exp(-xi h / 2) v,
+
+    and in the middle v <- v + h g(x) + N(0, 2 A h). A state has a position, a momentum and the
+    thermostat xi, which starts at A.
+
+    Targets:
+        p(x) exp(-|v|^2 / 2 - d (xi - A)^2 / 2), with a bias of order h^2. Isotropic noise of the
+        estimate, of variance s a coordinate, only moves the mean of xi from A to A + h s / 2;
+        anisotropic noise is made up for on average over the coordinates.
+
+    Args:
+        grad: the estimator of the gradient of the log posterior.
+        step_size: h > 0, or a function of the step index.
+        friction: A > 0, the strength of the injected noise and the mean of the thermostat.
+        space: where positions live, R^n by default; m = its dimension then takes the place of d
+            (gSGNHT).
+        word: `"ATFBNFTA"`, or `"EAT"` for the Euler form, with a bias of order h.
+
+    Returns:
+        A kernel with `SplittingState` and `SplittingInfo`.
+
+    Raises:
+        ValueError: if `step_size` or `friction` is not positive.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import FunctionModel, Minibatch, Uniform, sample
+        >>> model = FunctionModel(lambda x: -0.5 * x**2, lambda x, y: -0.5 * (y - x) ** 2)
+        >>> kernel = sgnht(Minibatch(model, Uniform(10)), step_size=1e-2)
+        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), jnp.arange(100.0), num_steps=20)
+        >>> run.trace.shape
+        (20,)
+
+    Reference:
+        Ding et al. (2014), Bayesian sampling using stochastic gradient thermostats, for the Euler
+        form; Leimkuhler and Shang (2016) and Liu, Zhu and Song (2016) for the splitting.
+    """
+    _checks.positive("friction", friction)
+    space = Euclidean() if space is None else space
+    if "E" in word and not isinstance(space, Euclidean):
+        raise ValueError("the Euler form of sgnht needs a Euclidean space")
+    pieces = {
+        "A": GeodesicFlow(space),
+        "T": Thermostat(space),
+        "F": Friction(),
+        "B": GradientKick(space),
+        "N": Noise(friction, space=space),
+        "E": EulerMomentum(friction),
+    }
+    return Splitting(word, pieces, grad, step_size, space, thermostat=friction)

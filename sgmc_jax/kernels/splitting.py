@@ -1,0 +1,202 @@
+"""A sampler as a word of exactly solvable pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, PyTree
+
+from .. import _checks, _tree
+from .._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
+from ..spaces import Euclidean, Space
+from ..transitions import Phase, Transition
+from ..transitions.noise import NoisyTransition
+
+
+class SplittingState(NamedTuple):
+    """Where a chain is.
+
+    `gradient` is the estimate at `position` where the word carries it to the next step, else
+    `None`; `estimator` the estimator's own state; `count` the number of steps made.
+    """
+
+    position: Position
+    momentum: PyTree | None
+    thermostat: Array | None
+    gradient: Estimate | None
+    estimator: PyTree
+    count: Array
+
+
+class SplittingInfo(NamedTuple):
+    """The step size, the norm of the last estimate, and the noise eigenvalues clipped at zero."""
+
+    step_size: Array
+    gradient_norm: Array
+    clipped: Array
+
+
+class Splitting(Kernel):
+    """The kernel that runs through a word, letter by letter.
+
+    A letter that occurs c times runs each time for h / c. The gradient is estimated anew iff the
+    position has moved since the last estimate; a word that ends where the next begins, such as
+    BAOAB, carries it in the state.
+
+    Args:
+        word: a string of letters.
+        pieces: the transition behind each letter.
+        grad: the estimator of the gradient of the log density (or of any field the pieces use).
+        step_size: h, a number or a function of the step index.
+        space: where positions live.
+        temperature: the variance of the initial momentum.
+        thermostat: the initial value of the thermostat, if the word has one.
+
+    Raises:
+        ValueError: if a letter has no piece, the step size is not positive, or a noise covariance
+            exceeds the sampler's noise; at `sample`'s door, if the position is off its space.
+
+    Example: BAOAB, spelled out.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Full, FunctionModel, Minibatch
+        >>> from sgmc_jax.transitions import GeodesicFlow, GradientKick, OrnsteinUhlenbeck
+        >>> grad = Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full())
+        >>> pieces = {"A": GeodesicFlow(), "B": GradientKick(), "O": OrnsteinUhlenbeck(1.0)}
+        >>> init, step = Splitting("BAOAB", pieces, grad, 0.1)
+        >>> state = init(jax.random.key(0), jnp.zeros(2), None)
+        >>> state, info = step(jax.random.key(1), state, None)
+
+    Reference:
+        Leimkuhler and Matthews (2013), Rational construction of stochastic numerical methods for
+        molecular sampling, for the words; Chen, Ding and Carin (2015) for stochastic gradients.
+    """
+
+    word: str = eqx.field(static=True)
+    pieces: dict[str, Transition]
+    grad: Estimator
+    step_size: Array | Callable
+    space: Space
+    temperature: Array
+    thermostat: Array | None
+
+    def __init__(
+        self,
+        word: str,
+        pieces: Mapping[str, Transition],
+        grad: Estimator,
+        step_size: Any,
+        space: Space | None = None,
+        *,
+        temperature: Any = 1.0,
+        thermostat: Any = None,
+    ):
+        _checks.estimator("grad", grad)
+        _checks.positive("step_size", step_size)
+        _checks.positive("temperature", temperature, zero=True)
+        if not word or set(word) - set(pieces):
+            raise ValueError(f"word must be made of the letters {sorted(pieces)}, got {word!r}")
+        self.word = word
+        self.pieces = {letter: pieces[letter] for letter in sorted(set(word))}
+        self.grad = grad
+        self.step_size = _checks.as_step_size(step_size)
+        self.space = Euclidean() if space is None else space
+        self.temperature = _checks.as_real(temperature)
+        self.thermostat = None if thermostat is None else _checks.as_real(thermostat)
+        for letter, piece in self.pieces.items():
+            if isinstance(piece, NoisyTransition) and not callable(self.step_size):
+                piece.check(self.step_size / word.count(letter))
+
+    def init(self, key: Key, position: Position, data: Data) -> SplittingState:
+        _checks.real_position(position)
+        keys = as_keys(key)
+        init_key, momentum_key = jax.random.split(keys.noise)
+        momentum = None
+        if any(piece.uses_momentum for piece in self.pieces.values()):
+            normal = self.space.normal(momentum_key, position)
+            momentum = _tree.scale(jnp.sqrt(self.temperature), normal)
+        thermostat = self.thermostat
+        if thermostat is not None:
+            thermostat = thermostat.astype(jnp.result_type(*jax.tree.leaves(position)))
+        estimator = self.grad.init(init_key, position, data)
+        count = jnp.zeros((), jnp.int32)
+        state = SplittingState(position, momentum, thermostat, None, estimator, count)
+        return self.refresh(keys, state, data)
+
+    def refresh(self, key: Key, state: SplittingState, data: Data) -> SplittingState:
+        if not self._carries:
+            return state
+        gradient, estimator = self.grad.estimate(key, state.estimator, state.position, data)
+        return state._replace(gradient=gradient, estimator=estimator)
+
+    def step(
+        self, key: Key, state: SplittingState, data: Data
+    ) -> tuple[SplittingState, SplittingInfo]:
+        keys = as_keys(key)
+        count = state.count if keys.count is None else keys.count
+        h = self.step_size(count) if callable(self.step_size) else self.step_size
+        random = [letter for letter in self.word if self.pieces[letter].random]
+        noise_keys = iter(split(keys.noise, max(1, len(random))))
+        batch_keys = iter(split(keys.batch, max(1, self._num_estimates)))
+
+        phase = Phase(state.position, state.momentum, state.thermostat)
+        gradient, fresh, estimator = state.gradient, self._carries, state.estimator
+        for letter in self.word:
+            piece = self.pieces[letter]
+            if piece.uses_field and not fresh:
+                draw = Keys(keys.noise, next(batch_keys), keys.count)
+                gradient, estimator = self.grad.estimate(draw, estimator, phase.position, data)
+                fresh = True
+            noise_key = next(noise_keys) if piece.random else None
+            field = gradient.value if piece.uses_field else None
+            phase = piece(noise_key, phase, h / self.word.count(letter), field)
+            fresh = fresh and not piece.moves
+
+        info = SplittingInfo(jnp.asarray(h), _norm(gradient), self._clipped(h))
+        carried = gradient if self._carries else None
+        return SplittingState(*phase, carried, estimator, state.count + 1), info
+
+    def check(self, position: Position, data: Data) -> None:
+        _checks.real_position(position)
+        self.space.check(position)
+        self.grad.check(position, data)
+
+    @property
+    def _carries(self) -> bool:
+        """Whether a step begins and ends with a use of the field at one and the same position."""
+        before = self.word[: self._first_move + 1]
+        after = self.word[self._last_move + 1 :]
+        return self._uses(before) and self._uses(after)
+
+    @property
+    def _num_estimates(self) -> int:
+        count, fresh = 0, self._carries
+        for letter in self.word:
+            count += self.pieces[letter].uses_field and not fresh
+            fresh = (fresh or self.pieces[letter].uses_field) and not self.pieces[letter].moves
+        return count
+
+    @property
+    def _first_move(self) -> int:
+        return min((i for i, c in enumerate(self.word) if self.pieces[c].moves), default=0)
+
+    @property
+    def _last_move(self) -> int:
+        return max((i for i, c in enumerate(self.word) if self.pieces[c].moves), default=-1)
+
+    def _uses(self, letters: str) -> bool:
+        return any(self.pieces[letter].uses_field for letter in letters)
+
+    def _clipped(self, h: Any) -> Array:
+        clipped = jnp.zeros((), jnp.int32)
+        for letter in self.word:
+            clipped = clipped + self.pieces[letter].clipped(h / self.word.count(letter))
+        return clipped
+
+
+def _norm(gradient: Estimate | None) -> Array:
+    return jnp.zeros(()) if gradient is None else optax.tree.norm(gradient.value)

@@ -1,0 +1,6 @@
+"""Random variates that JAX lacks or draws slowly; exact, in log space where they underflow."""
+
+from .cir import cir as cir
+from .gamma import gamma as gamma
+from .gamma import log_gamma as log_gamma
+from .poisson import poisson as poisson

@@ -1,0 +1,72 @@
+"""Counter-based random words: a word depends on its key, lane and round, on nothing else."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.typing import ArrayLike, DTypeLike
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def word_keys(key: jax.Array, count: int) -> list[tuple[jax.Array, jax.Array]]:
+    """Derive `count` cipher keys, of two 32-bit words each, from a JAX key of any kind."""
+    bits = jax.random.bits(key, (count, 2), jnp.uint32)
+    return [(bits[i, 0], bits[i, 1]) for i in range(count)]
+
+
+def real(name: str, value: ArrayLike) -> jax.Array:
+    """The argument as an array of float32 or wider; a TypeError that names it if complex."""
+    array = jnp.asarray(value)
+    if jnp.issubdtype(array.dtype, jnp.complexfloating):
+        raise TypeError(f"{name} must be real, got {array.dtype}")
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+
+
+def threefry(key: tuple[jax.Array, jax.Array], x0: jax.Array, x1: jax.Array):
+    """Threefry 2x32 with 20 rounds (Salmon et al., 2011), unrolled so that XLA fuses it."""
+    schedule = (*key, key[0] ^ key[1] ^ jnp.uint32(0x1BD11BDA))
+    x0, x1 = x0 + schedule[0], x1 + schedule[1]
+    for i in range(5):
+        for r in _ROTATIONS[i % 2]:
+            x0 = x0 + x1
+            x1 = ((x1 << jnp.uint32(r)) | (x1 >> jnp.uint32(32 - r))) ^ x0
+        x0 = x0 + schedule[(i + 1) % 3]
+        x1 = x1 + schedule[(i + 2) % 3] + jnp.uint32(i + 1)
+    return x0, x1
+
+
+def word_pair(key, lane: jax.Array, count: jax.Array | int, dtype: DTypeLike):
+    """Two words a lane, as wide as `dtype`, for the `count`-th use of this key by the lane."""
+    count = jnp.asarray(count, jnp.uint32)
+    if dtype == jnp.float32:
+        return threefry(key, lane, jnp.broadcast_to(count, lane.shape))
+
+    def wide(block):
+        high, low = threefry(key, lane, jnp.broadcast_to(2 * count + jnp.uint32(block), lane.shape))
+        return (high.astype(jnp.uint64) << jnp.uint64(32)) | low.astype(jnp.uint64)
+
+    return wide(0), wide(1)
+
+
+def low_byte(word: jax.Array, dtype: DTypeLike) -> jax.Array:
+    """The eight bits of a word that `symmetric` and `normal` leave unused."""
+    return (word & word.dtype.type(0xFF)).astype(jnp.int32).astype(dtype)
+
+
+def uniform(word: jax.Array, dtype: DTypeLike) -> jax.Array:
+    """Uniform on (0, 1], fine near 0: 2**-32 in float32."""
+    drop, signed = (1, jnp.int32) if dtype == jnp.float32 else (11, jnp.int64)
+    kept = lax.shift_right_logical(word, word.dtype.type(drop)).astype(signed).astype(dtype)
+    return (kept + 0.5) * 2.0 ** (drop - jnp.iinfo(signed).bits)
+
+
+def symmetric(word: jax.Array, dtype: DTypeLike) -> jax.Array:
+    """Uniform on (-1, 1), symmetric, never 0 nor an end point."""
+    drop, signed = (8, jnp.int32) if dtype == jnp.float32 else (11, jnp.int64)
+    kept = lax.shift_right_arithmetic(lax.bitcast_convert_type(word, signed), signed(drop))
+    return (kept.astype(dtype) + 0.5) * 2.0 ** (drop + 1 - jnp.iinfo(signed).bits)
+
+
+def normal(word: jax.Array, dtype: DTypeLike) -> jax.Array:
+    """Standard normal by inversion, never exactly 0."""
+    return 2.0**0.5 * lax.erf_inv(symmetric(word, dtype))

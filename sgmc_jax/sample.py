@@ -1,0 +1,224 @@
+"""The runner: a host loop over compiled chunks of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from . import _checks, _loop, _tree
+from ._host import Host, Layout
+from ._loop import Plan
+from ._stream import Stream, open_data
+from ._types import Data, Kernel, Keys, Position
+from .checkpoint import Checkpoint, fingerprint
+from .collective import Collective
+from .combinators import require_kernel
+from .engines import Engine, holds_collective
+from .run import Run
+
+
+def record_position(state: Any, info: Any) -> Position:
+    """What `sample` keeps by default: the position."""
+    return state.position
+
+
+def scan_kernel(
+    key: Any,
+    kernel: Kernel,
+    state: Any,
+    data: Data,
+    num_steps: int,
+    record: Callable | None = None,
+) -> tuple[Any, PyTree]:
+    """The pure inner loop: `num_steps` steps of one chain, to be jitted or vmapped by its caller.
+
+    Args:
+        key: one key; the steps' keys are folded out of it by their index.
+        kernel: any kernel.
+        state: where to begin, from `kernel.init`.
+        data: what the kernel's `step` takes.
+        num_steps: how many steps, static.
+        record: `(state, info) -> what to keep`; by default the position. `info.finite` tells
+            whether the chain is still finite; one that is not stays at its last finite state.
+
+    Returns:
+        the last state, and what was kept of each step, stacked.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Full, FunctionModel, Minibatch, sgld
+        >>> kernel = sgld(Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full()), 0.1)
+        >>> state = kernel.init(jax.random.key(0), jnp.zeros(2), None)
+        >>> state, trace = scan_kernel(jax.random.key(1), kernel, state, None, 10)
+        >>> trace.shape
+        (10, 2)
+    """
+    require_kernel(kernel)
+    record = record_position if record is None else record
+    roots, impl = _loop.roots_of(key)
+    noise, batch = (_loop.root(raw, 0, impl) for raw in (roots.noise, roots.batch))
+    keys = _loop.step_keys(noise, batch, jnp.arange(num_steps))
+
+    def one(carry: tuple, keys: Keys) -> tuple:
+        state, stopped, info = _loop.guarded_step(kernel, keys, *carry, data)
+        return (state, stopped), record(state, info)
+
+    start = (_tree.strong(state), jnp.full((), -1, jnp.int32))
+    (state, _), trace = jax.lax.scan(one, start, keys)
+    return state, trace
+
+
+def sample(
+    key: Any,
+    kernel: Kernel,
+    position: Any,
+    data: Any,
+    *,
+    num_steps: int,
+    num_chains: int | None = None,
+    burn_in: int = 0,
+    thin: int = 1,
+    record: Callable | None = None,
+    reduce: bool | Callable | None = None,
+    share_batch: bool = False,
+    chunk: int | None = None,
+    engine: Engine | None = None,
+    kernel_axis: int | None = None,
+    progress: bool = False,
+    checkpoint: Any = None,
+    on_error: Literal["flag", "raise"] = "flag",
+) -> Run:
+    """Run a kernel: many chains, on one device or many, kept, thinned, averaged and checkpointed.
+
+    Random numbers are keyed by chain and step, so that neither the length of a chunk, nor the
+    number of chains beside it, nor stopping and resuming changes a chain.
+
+    Args:
+        key: one key; the same key gives the same run.
+        kernel: any kernel; with `kernel_axis=0` a stack of kernels, as `eqx.filter_vmap` makes one.
+        position: one position for all chains; or a pytree whose leaves have a leading axis of
+            length `num_chains` (and one of them a second axis: a bare vector is one position); or a
+            function `key -> position`, for dispersed starts; or a `Run`, to go on where it ended.
+        data: a pytree of arrays with one leading item axis, or `None`; or a function `i -> batch`,
+            or an iterator of batches, for kernels whose batcher is `Given`.
+        num_steps: the number of steps in all, burn-in included.
+        num_chains: the number of chains; `None` for one without a chain axis.
+        burn_in: the number of first steps not to keep.
+        thin: keep every `thin`-th step; infos are averaged over the steps between.
+        record: `(state, info) -> what to keep` of a kept step; by default the position.
+        reduce: keep no draws but streaming moments, weighted by the step size, of the position
+            (`True`) or of a function `(state, info) -> value`.
+        share_batch: one minibatch for all chains, 6 to 10 times cheaper for many. The chains then
+            share the noise of the gradient and are *not* independent: R-hat and pooled standard
+            errors are too optimistic.
+        chunk: the number of steps a compiled call; by default about a third of a second's worth.
+        engine: `Pmap(8)`, `ShardMap(8)` or `Vmap(8)`; `None` for one device.
+        kernel_axis: 0 for a stack of kernels, which are all run with the same keys; else `None`.
+        progress: show a bar (needs tqdm).
+        checkpoint: a folder; each chunk is saved there, and a run found there is resumed.
+        on_error: `"flag"` marks chains that turn non-finite in `info.finite` and freezes them at
+            their last finite state; `"raise"` raises.
+
+    Returns:
+        a `Run`: `trace`, `info`, `state`, with the leading axes (kernel, chain, draw), those
+        present. An interrupt (Ctrl-C) returns what was drawn.
+
+    Raises:
+        ValueError, TypeError: on bad input, naming the argument.
+        FloatingPointError: with `on_error="raise"`, naming the chain and the step.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import FunctionModel, Minibatch, Uniform, sgld
+        >>> model = FunctionModel(lambda x: -0.5 * x**2, lambda x, y: -0.5 * (y - x) ** 2)
+        >>> kernel = sgld(Minibatch(model, Uniform(10)), step_size=1e-3)
+        >>> run = sample(
+        ...     jax.random.key(0),
+        ...     kernel,
+        ...     jnp.zeros(()),
+        ...     jnp.arange(100.0),
+        ...     num_steps=50,
+        ...     num_chains=4,
+        ...     burn_in=10,
+        ...     thin=2,
+        ... )
+        >>> run.trace.shape, bool(run.info.finite.all())
+        ((4, 20), True)
+    """
+    _check_arguments(locals())
+    roots, impl = _loop.roots_of(key)
+    source = open_data(data, position.num_steps if isinstance(position, Run) else 0)
+    over = _over(engine, kernel)
+    plan = Plan(
+        record=record_position if record is None else record,
+        reduce=_reducer(reduce),
+        thin=thin,
+        slots=0,
+        impl=impl,
+        share_batch=share_batch,
+        streamed=isinstance(source, Stream),
+        num_items=source.num_items,
+        comm=engine.comm if over == "data" else Collective(),
+    )
+    layout = Layout(engine, over, num_chains, kernel_axis is not None)
+    host = Host(kernel, plan, layout, source, roots)
+    host.start(position)
+    if checkpoint is not None:
+        static = (plan._replace(comm=None), num_chains, burn_in, thin)
+        prints = fingerprint(key=tuple(roots), kernel=kernel, data=source.shapes, settings=static)
+        host.resume(Checkpoint(checkpoint, prints))
+    return host.run(num_steps, burn_in, chunk, progress, on_error)
+
+
+def _over(engine: Engine | None, kernel: Kernel) -> Literal["data", "chains"] | None:
+    """What the engine shards."""
+    if engine is None:
+        return None
+    shardable = holds_collective(kernel)
+    over = engine.over or ("data" if shardable else "chains")
+    if over == "data" and not shardable:
+        raise ValueError(
+            "engine over='data' needs a kernel that sums over shards: wrap its estimator in "
+            "AllReduce"
+        )
+    return over
+
+
+def _reducer(reduce: bool | Callable | None) -> Callable | None:
+    if reduce is None or reduce is False:
+        return None
+    return record_position if reduce is True else reduce
+
+
+def _check_arguments(given: dict[str, Any]) -> None:
+    """Raise on arguments of `sample` that cannot be right, whatever the kernel."""
+    require_kernel(given["kernel"])
+    _checks.whole("num_steps", given["num_steps"])
+    _checks.whole("burn_in", given["burn_in"], 0)
+    _checks.whole("thin", given["thin"])
+    for name in ("num_chains", "chunk"):
+        if given[name] is not None:
+            _checks.whole(name, given[name])
+    if given["burn_in"] >= given["num_steps"]:
+        raise ValueError(
+            f"burn_in must be less than num_steps, got {given['burn_in']} of {given['num_steps']}"
+        )
+    if given["kernel_axis"] not in (None, 0):
+        raise ValueError(f"kernel_axis must be 0 or None, got {given['kernel_axis']!r}")
+    if given["on_error"] not in ("flag", "raise"):
+        raise ValueError(f'on_error must be "flag" or "raise", got {given["on_error"]!r}')
+    if given["engine"] is not None and not isinstance(given["engine"], Engine):
+        raise TypeError(f"engine must be an Engine or None, got {type(given['engine']).__name__}")
+    if given["reduce"] and given["record"] is not None:
+        raise ValueError("record and reduce exclude each other: reduce keeps no draws")
+    for name in ("record", "reduce"):
+        if given[name] is not None and not isinstance(given[name], bool):
+            if not callable(given[name]):
+                raise TypeError(f"{name} must be a function of (state, info), got {given[name]!r}")
+    key = given["key"]
+    if not hasattr(key, "dtype") or (key.ndim and key.dtype != jnp.uint32):
+        raise TypeError("key must be one JAX key, such as jax.random.key(0)")

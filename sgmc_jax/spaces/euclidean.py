@@ -1,0 +1,28 @@
+"""Euclidean space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _checks, _tree
+from .._types import Position
+from .space import Space, Vector
+
+
+class Euclidean(Space):
+    """R^n, of any pytree of floating arrays: straight lines."""
+
+    def project(self, x: Position, v: Vector) -> Vector:
+        return v
+
+    def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
+        return _tree.axpy(t, v, x), v
+
+    def normal(self, key: Any, x: Position) -> Vector:
+        return _tree.normal_like(key, x)
+
+    def dim(self, x: Position) -> int:
+        return _tree.size(x)
+
+    def check(self, x: Position) -> None:
+        _checks.finite("position", x)

@@ -1,0 +1,68 @@
+"""Products of spaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+from jaxtyping import PyTree
+
+from .._types import Position
+from .._types import split as split_key
+from .space import Space, Vector
+
+
+class Product(Space):
+    """A space for each part of the position.
+
+    Args:
+        spaces: a pytree of spaces that is a prefix of the position, e.g.
+            `Product({"direction": Sphere(), "location": Euclidean()})`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax import Euclidean, Sphere
+        >>> space = Product({"direction": Sphere(), "location": Euclidean()})
+        >>> space.dim({"direction": jnp.array([0.0, 0.0, 1.0]), "location": jnp.zeros(4)})
+        6
+    """
+
+    spaces: PyTree
+
+    def __check_init__(self):
+        for space in jax.tree.leaves(self.spaces, is_leaf=_is_space):
+            if not isinstance(space, Space):
+                raise TypeError(f"spaces must be a pytree of spaces, got {type(space).__name__}")
+
+    def project(self, x: Position, v: Vector) -> Vector:
+        spaces, structure, (xs, vs) = self._parts(x, v)
+        parts = [s.project(x, v) for s, x, v in zip(spaces, xs, vs, strict=True)]
+        return jax.tree.unflatten(structure, parts)
+
+    def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
+        spaces, structure, (xs, vs) = self._parts(x, v)
+        moved = [s.flow(x, v, t) for s, x, v in zip(spaces, xs, vs, strict=True)]
+        return tuple(jax.tree.unflatten(structure, part) for part in zip(*moved, strict=True))
+
+    def normal(self, key: Any, x: Position) -> Vector:
+        spaces, structure, (xs,) = self._parts(x)
+        keys = split_key(key, len(spaces))
+        noise = [s.normal(k, x) for s, k, x in zip(spaces, keys, xs, strict=True)]
+        return jax.tree.unflatten(structure, noise)
+
+    def dim(self, x: Position) -> int:
+        spaces, _, (xs,) = self._parts(x)
+        return sum(s.dim(x) for s, x in zip(spaces, xs, strict=True))
+
+    def check(self, x: Position) -> None:
+        spaces, _, (xs,) = self._parts(x)
+        for space, part in zip(spaces, xs, strict=True):
+            space.check(part)
+
+    def _parts(self, *trees: PyTree) -> tuple[list[Space], Any, list[list[PyTree]]]:
+        spaces, structure = jax.tree.flatten(self.spaces, is_leaf=_is_space)
+        return spaces, structure, [structure.flatten_up_to(tree) for tree in trees]
+
+
+def _is_space(x: Any) -> bool:
+    return isinstance(x, Space)

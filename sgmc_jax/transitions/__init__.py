@@ -1,0 +1,14 @@
+"""Exactly solvable pieces of a diffusion, the letters of `Splitting`."""
+
+from .cir import CIR as CIR
+from .euler import EulerLangevin as EulerLangevin
+from .euler import EulerMomentum as EulerMomentum
+from .geodesic import GeodesicFlow as GeodesicFlow
+from .gradient import GradientKick as GradientKick
+from .noise import NoiseCovariance as NoiseCovariance
+from .ornstein_uhlenbeck import Friction as Friction
+from .ornstein_uhlenbeck import Noise as Noise
+from .ornstein_uhlenbeck import OrnsteinUhlenbeck as OrnsteinUhlenbeck
+from .thermostat import Thermostat as Thermostat
+from .transition import Phase as Phase
+from .transition import Transition as Transition

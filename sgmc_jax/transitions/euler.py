@@ -1,0 +1,55 @@
+"""E, L: Euler steps of the momentum and of the overdamped Langevin diffusion."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from .. import _tree
+from .._checks import as_real
+from ..spaces import Euclidean
+from .noise import NoiseCovariance, NoisyTransition
+from .transition import Phase
+
+
+class EulerMomentum(NoisyTransition):
+    """E: `v <- (1 - h C) v + h g + N(0, 2 C T h - h^2 V)`.
+
+    With a thermostat, its value takes the place of C in the decay, not in the noise.
+    """
+
+    friction: Array = eqx.field(converter=as_real)
+    temperature: Array = eqx.field(converter=as_real, default=1.0)
+    noise_covariance: NoiseCovariance = NoiseCovariance()
+    uses_field: ClassVar[bool] = True
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        noise = self.noise(key, Euclidean(), phase.position, h)
+        friction = self.friction if phase.thermostat is None else phase.thermostat
+        momentum = _tree.axpy(1 - h * friction, phase.momentum, noise)
+        return phase._replace(momentum=_tree.axpy(h, field, momentum))
+
+    def variance(self, h: Any, v: Any) -> Array:
+        return 2 * self.friction * self.temperature * h - h**2 * v
+
+
+class EulerLangevin(NoisyTransition):
+    """L: `x <- x + h g + N(0, 2 T h - h^2 V)`."""
+
+    temperature: Array = eqx.field(converter=as_real, default=1.0)
+    noise_covariance: NoiseCovariance = NoiseCovariance()
+    moves: ClassVar[bool] = True
+    uses_field: ClassVar[bool] = True
+    uses_momentum: ClassVar[bool] = False
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        x = phase.position
+        noise = self.noise(key, Euclidean(), x, h)
+        drifted = _tree.axpy(h, field, x)
+        return phase._replace(position=_tree.axpy(1.0, noise, drifted))
+
+    def variance(self, h: Any, v: Any) -> Array:
+        return 2 * self.temperature * h - h**2 * jnp.asarray(v)

@@ -1,0 +1,68 @@
+"""O, F, N: friction and noise on the momentum, together or one at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from .. import _tree
+from .._checks import as_real
+from ..spaces import Euclidean, Space
+from .noise import NoiseCovariance, NoisyTransition
+from .transition import Phase, Transition
+
+
+class OrnsteinUhlenbeck(NoisyTransition):
+    """O: the exact solution of `dv = -C v dt + sqrt(2 C T) dW`.
+
+    `v <- c v + N(0, T (1 - c^2) - ((1 + c) h)^2 V / 4)`, c = exp(-C h). The subtracted part makes
+    up for the noise of one stochastic gradient that kicks for h/2 before and h/2 after this piece.
+    """
+
+    friction: Array = eqx.field(converter=as_real)
+    temperature: Array = eqx.field(converter=as_real, default=1.0)
+    noise_covariance: NoiseCovariance = NoiseCovariance()
+    space: Space = Euclidean()
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        noise = self.noise(key, self.space, phase.position, h)
+        decay = jnp.exp(-self.friction * h)
+        return phase._replace(momentum=_tree.axpy(decay, phase.momentum, noise))
+
+    def variance(self, h: Any, v: Any) -> Array:
+        decay = jnp.exp(-self.friction * h)
+        exact = -self.temperature * jnp.expm1(-2 * self.friction * h)
+        return exact - ((1 + decay) * h / 2) ** 2 * v
+
+
+class Friction(Transition):
+    """F: `v <- exp(-C h) v`; without a friction C of its own it uses the thermostat's."""
+
+    friction: Array | None = None
+
+    def __check_init__(self):
+        if self.friction is not None and not hasattr(self.friction, "dtype"):
+            raise TypeError("friction must be an array or None")
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        friction = phase.thermostat if self.friction is None else self.friction
+        return phase._replace(momentum=_tree.scale(jnp.exp(-friction * h), phase.momentum))
+
+
+class Noise(NoisyTransition):
+    """N: `v <- v + N(0, 2 C T h - h^2 V)`."""
+
+    friction: Array = eqx.field(converter=as_real)
+    temperature: Array = eqx.field(converter=as_real, default=1.0)
+    noise_covariance: NoiseCovariance = NoiseCovariance()
+    space: Space = Euclidean()
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        noise = self.noise(key, self.space, phase.position, h)
+        return phase._replace(momentum=_tree.axpy(1.0, phase.momentum, noise))
+
+    def variance(self, h: Any, v: Any) -> Array:
+        return 2 * self.friction * self.temperature * h - h**2 * v
