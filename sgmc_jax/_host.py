@@ -20,7 +20,7 @@ from ._stream import Resident, Stream
 from ._types import Kernel
 from .checkpoint import Checkpoint
 from .collective import Shard
-from .engines import Engine, split_items, with_collective
+from .engines import split_items, with_collective
 from .run import Run
 
 _BUFFER_BYTES = 16 * 2**20
@@ -33,7 +33,7 @@ _TARGET_SECONDS = 0.3  # of a chunk: often enough for a bar, rare enough to cost
 class Layout(NamedTuple):
     """Which leading axes a run has, and what its engine shards."""
 
-    engine: Engine | None
+    engine: Any  # an Engine or None
     over: Literal["data", "chains"] | None
     num_chains: int | None
     kernels: bool
@@ -169,7 +169,7 @@ class Host:
         self.origin = self.num_steps = self.num_kept = 0
         self.segments: list[PyTree] = []
         self.checkpoint: Checkpoint | None = None
-        self.capacity = getattr(kernel, "capacity", None)
+        self.capacity: Any = getattr(kernel, "capacity", None)
         self.first_data = layout.put_data(source.first, plan.num_items)
         self.data = None if plan.streamed else self.first_data
         chains = 0 if layout.num_chains is None else np.arange(layout.num_chains)
@@ -313,7 +313,7 @@ class Host:
         longest = before + self.plan.slots * self.plan.thin
         if self.plan.reduce is not None:
             longest = _MAX_SLOTS
-        return min(longest, self.source.max_batches) if self.plan.streamed else longest
+        return min(longest, self.source.max_batches)
 
     def _chunk(self, num_steps: int, burn_in: int) -> int:
         """One compiled call; the number of steps it made."""

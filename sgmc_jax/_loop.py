@@ -47,7 +47,7 @@ class Carry(NamedTuple):
     stopped: Array
     overflow: Array
     info: Any
-    moments: Moments | None
+    moments: Any
 
 
 class Roots(NamedTuple):
@@ -62,13 +62,13 @@ class Plan(NamedTuple):
     """What is static in a run."""
 
     record: Callable
-    reduce: Callable | None
+    reduce: Any  # a function or None
     thin: int
     slots: int
     impl: str
     share_batch: bool
     streamed: bool
-    num_items: int | None
+    num_items: Any  # an int, or None where there is no data
     comm: Collective
 
 
@@ -192,7 +192,7 @@ def run_chunk(
 
 def keep(
     plan: Plan, kernel: Kernel, keys: Keys, carry: Carry, data: Data, burn_in: Array
-) -> tuple[Carry, tuple[PyTree, RunInfo]]:
+) -> tuple[Carry, PyTree]:
     """One guarded step, its info averaged since the last kept draw, and what it leaves to keep."""
     state, stopped, info = guarded_step(kernel, keys, carry.state, carry.stopped, data)
     overflow = carry.overflow | getattr(info.kernel, "overflow", False)

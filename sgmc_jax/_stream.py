@@ -20,6 +20,8 @@ _MAX_BATCHES = 64
 class Resident:
     """Data that is there as a whole."""
 
+    max_batches = 2**31
+
     def __init__(self, data: PyTree):
         self.data = jax.tree.map(lambda x: x if isinstance(x, jax.Array) else jnp.asarray(x), data)
         self.num_items = leading_axis(self.data) if jax.tree.leaves(self.data) else None
@@ -36,7 +38,7 @@ class Stream:
 
     def __init__(self, batches: Callable | Iterator, start: int):
         self.function = batches if callable(batches) else None
-        self.iterator = None if callable(batches) else batches
+        self.iterator: Any = None if callable(batches) else batches
         self.first = self._next(start)
         self.pending = [self.first] if self.function is None else []
         self.num_items = leading_axis(self.first)

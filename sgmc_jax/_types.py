@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 Position = PyTree
 Data = PyTree
@@ -25,7 +25,7 @@ class Keys(NamedTuple):
 
     noise: Any
     batch: Any
-    count: Array | None = None
+    count: Any = None
 
     def fold(self, index: Any) -> Keys:
         """The keys of the `index`-th part of a step."""
@@ -55,7 +55,7 @@ class Estimate(NamedTuple):
     """
 
     value: PyTree
-    logdensity: Array | None = None
+    logdensity: Any = None
 
 
 class Empty(NamedTuple):
@@ -120,7 +120,7 @@ class Kernel(eqx.Module):
 def as_function(function: Callable) -> Callable:
     """A callable that is a pytree: bound arguments are leaves, the function itself is static."""
     if isinstance(function, eqx.Module | jax.tree_util.Partial):
-        return function
+        return cast(Callable, function)
     args, keywords = getattr(function, "args", ()), getattr(function, "keywords", {})
     return jax.tree_util.Partial(getattr(function, "func", function), *args, **keywords)
 
@@ -168,6 +168,10 @@ class Estimator(eqx.Module):
     @abstractmethod
     def items(self, batch: Any, position: Position) -> Estimate:
         """The estimate of the item sum."""
+
+    @abstractmethod
+    def difference(self, batch: Any, position: Position, centre: Position) -> Estimate:
+        """`items` at `position` minus `items` at `centre`, from the one batch."""
 
     @abstractmethod
     def per_item(self, batch: Any, position: Position) -> PyTree:

@@ -85,10 +85,11 @@ def _text(part: Any) -> bytes:
 
 
 def _write(path: Path, leaves: list[Any], meta: dict[str, Any]) -> None:
-    arrays = {f"leaf{i:05d}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+    arrays: dict[str, Any] = {f"leaf{i:05d}": np.asarray(x) for i, x in enumerate(leaves)}
+    arrays["meta"] = np.array(json.dumps(meta))
     temporary = path.with_suffix(".tmp")
     with open(temporary, "wb") as file:
-        np.savez(file, meta=np.array(json.dumps(meta)), **arrays)
+        np.savez(file, **arrays)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)

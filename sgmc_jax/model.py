@@ -29,6 +29,14 @@ class ItemSum(eqx.Module):
     def per_item(self, position: Position, items: PyTree) -> PyTree:
         """The items' terms, with a leading item axis."""
 
+    def difference(
+        self, position: Position, centre: Position, items: PyTree, weight: Array
+    ) -> Estimate:
+        """The weighted sum at `position` minus that at `centre`: both points under one `vmap`."""
+        points = jax.tree.map(lambda x, c: jnp.stack([x, c.astype(x.dtype)]), position, centre)
+        both = jax.vmap(lambda point: self.weighted_sum(point, items, weight))(points)
+        return jax.tree.map(lambda both: both[0] - both[1], both)
+
 
 class Model(ItemSum):
     """A log posterior `logprior(x) + sum_i loglik(x, item_i)`; its gradient is what is summed."""
@@ -158,6 +166,21 @@ class LinearModel(Model):
 
     def per_item(self, position: Position, items: PyTree) -> PyTree:
         return jax.vmap(jnp.multiply.outer)(items[0], self.slopes(position, items))
+
+    def difference(
+        self, position: Position, centre: Position, items: PyTree, weight: Array
+    ) -> Estimate:
+        # the slopes are subtracted before the product with x, which is then made once
+        def slope(predictor: Array, y: PyTree) -> tuple[Array, Array]:
+            return jax.value_and_grad(self.predictor_loglik)(predictor, y)
+
+        x, y = items
+        here, slope_here = jax.vmap(slope)(x @ position, y)
+        there, slope_there = jax.vmap(slope)(x @ centre.astype(position.dtype), y)
+        gap = slope_here - slope_there
+        weight = weight.astype(gap.dtype)
+        gradient = jnp.einsum("n...,nd->d...", jnp.einsum("n,n...->n...", weight, gap), x)
+        return Estimate(gradient, weight @ (here - there))
 
 
 class Summand(ItemSum):

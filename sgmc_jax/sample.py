@@ -64,7 +64,8 @@ def scan_kernel(
     keys = _loop.step_keys(noise, batch, jnp.arange(num_steps))
 
     def one(carry: tuple, keys: Keys) -> tuple:
-        state, stopped, info = _loop.guarded_step(kernel, keys, *carry, data)
+        state, stopped = carry
+        state, stopped, info = _loop.guarded_step(kernel, keys, state, stopped, data)
         return (state, stopped), record(state, info)
 
     start = (_tree.strong(state), jnp.full((), -1, jnp.int32))
@@ -162,7 +163,7 @@ def sample(
         share_batch=share_batch,
         streamed=isinstance(source, Stream),
         num_items=source.num_items,
-        comm=engine.comm if over == "data" else Collective(),
+        comm=engine.comm if engine is not None and over == "data" else Collective(),
     )
     layout = Layout(engine, over, num_chains, kernel_axis is not None)
     host = Host(kernel, plan, layout, source, roots)

@@ -49,6 +49,9 @@ class AllReduce(Estimator):
     def items(self, batch: Any, position: Position) -> Estimate:
         return self.comm.psum(self.inner.items(batch, position))
 
+    def difference(self, batch: Any, position: Position, centre: Position) -> Estimate:
+        return self.comm.psum(self.inner.difference(batch, position, centre))
+
     def per_item(self, batch: Any, position: Position) -> PyTree:
         return self.inner.per_item(batch, position)
 

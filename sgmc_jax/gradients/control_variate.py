@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,23 +27,44 @@ class AnchoredBatch(NamedTuple):
     full: Estimate
 
 
-def anchored(inner: Estimator, batch: AnchoredBatch, position: Position) -> Estimate:
-    """`inner(x) - inner(centre) + full(centre)`, both points on one batch under one `vmap`."""
-    points = jax.tree.map(lambda x, c: jnp.stack([x, c.astype(x.dtype)]), position, batch.centre)
-    both = jax.vmap(lambda point: inner.items(batch.inner, point))(points)
-    return jax.tree.map(lambda both, full: both[0] - both[1] + full, both, batch.full)
+class Anchored(Estimator):
+    """An estimator of the difference to a centre, plus the exact sum there.
+
+    Subclasses choose the centre: `draw` returns an `AnchoredBatch`.
+    """
+
+    if TYPE_CHECKING:
+        inner: Estimator
+
+    def prior(self, position: Position) -> Estimate:
+        return self.inner.prior(position)
+
+    def items(self, batch: AnchoredBatch, position: Position) -> Estimate:
+        gap = self.inner.difference(batch.inner, position, batch.centre)
+        return jax.tree.map(jnp.add, gap, batch.full)
+
+    def difference(self, batch: AnchoredBatch, position: Position, centre: Position) -> Estimate:
+        return self.inner.difference(batch.inner, position, centre)
+
+    def per_item(self, batch: AnchoredBatch, position: Position) -> PyTree:
+        here = self.inner.per_item(batch.inner, position)
+        there = self.inner.per_item(batch.inner, batch.centre)
+        return jax.tree.map(jnp.subtract, here, there)
+
+    def full(self, position: Position, data: Data) -> Estimate:
+        return self.inner.full(position, data)
 
 
 def refuse_given(name: str, estimator: Estimator) -> None:
     """Raise if the data is streamed: there is no full pass to anchor on."""
-    inner = estimator
+    inner: Any = estimator
     while not hasattr(inner, "batcher") and hasattr(inner, "inner"):
         inner = inner.inner
     if isinstance(getattr(inner, "batcher", None), Given):
         raise TypeError(f"{name} needs all of the data, but its batcher is Given")
 
 
-class ControlVariate(Estimator):
+class ControlVariate(Anchored):
     """The estimate of the difference to a fixed centre, plus the exact sum there.
 
     `value = prior(x) + full(c) + sum_{i in S} weight_i (term_i(x) - term_i(c))`: its covariance is
@@ -77,25 +98,7 @@ class ControlVariate(Estimator):
         batch, inner = self.inner.draw(as_keys(key), estate.inner, data)
         return AnchoredBatch(batch, self.centre, estate.full), estate._replace(inner=inner)
 
-    def prior(self, position: Position) -> Estimate:
-        return self.inner.prior(position)
-
-    def items(self, batch: AnchoredBatch, position: Position) -> Estimate:
-        return anchored(self.inner, batch, position)
-
-    def per_item(self, batch: AnchoredBatch, position: Position) -> PyTree:
-        return per_item_difference(self.inner, batch, position)
-
-    def full(self, position: Position, data: Data) -> Estimate:
-        return self.inner.full(position, data)
-
     def check(self, position: Position, data: Data) -> None:
         if jax.tree.structure(self.centre) != jax.tree.structure(position):
             raise ValueError("centre must have the structure of the position")
         self.inner.check(position, data)
-
-
-def per_item_difference(inner: Estimator, batch: AnchoredBatch, position: Position) -> PyTree:
-    """The batch's terms at the position minus those at the centre."""
-    here, there = inner.per_item(batch.inner, position), inner.per_item(batch.inner, batch.centre)
-    return jax.tree.map(jnp.subtract, here, there)

@@ -70,6 +70,9 @@ class Minibatch(Estimator):
     def items(self, batch: Batch, position: Position) -> Estimate:
         return self.model.weighted_sum(position, batch.items, batch.weight)
 
+    def difference(self, batch: Batch, position: Position, centre: Position) -> Estimate:
+        return self.model.difference(position, centre, batch.items, batch.weight)
+
     def per_item(self, batch: Batch, position: Position) -> PyTree:
         return self.model.per_item(position, batch.items)
 

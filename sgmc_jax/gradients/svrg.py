@@ -11,7 +11,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import Data, Estimate, Estimator, Key, Position, as_keys
-from .control_variate import AnchoredBatch, anchored, per_item_difference, refuse_given
+from .control_variate import Anchored, AnchoredBatch, refuse_given
 
 
 class SVRGState(NamedTuple):
@@ -23,7 +23,7 @@ class SVRGState(NamedTuple):
     count: Array
 
 
-class SVRG(Estimator):
+class SVRG(Anchored):
     """A control variate recentred at the chain's position every `every` steps.
 
     `value = prior(x) + full(c) + sum_{i in S} weight_i (term_i(x) - term_i(c))` with c the
@@ -71,18 +71,6 @@ class SVRG(Estimator):
     def draw(self, key: Key, estate: SVRGState, data: Data) -> tuple[Any, SVRGState]:
         batch, inner = self.inner.draw(as_keys(key), estate.inner, data)
         return AnchoredBatch(batch, estate.centre, estate.full), estate._replace(inner=inner)
-
-    def prior(self, position: Position) -> Estimate:
-        return self.inner.prior(position)
-
-    def items(self, batch: AnchoredBatch, position: Position) -> Estimate:
-        return anchored(self.inner, batch, position)
-
-    def per_item(self, batch: AnchoredBatch, position: Position) -> PyTree:
-        return per_item_difference(self.inner, batch, position)
-
-    def full(self, position: Position, data: Data) -> Estimate:
-        return self.inner.full(position, data)
 
     def check(self, position: Position, data: Data) -> None:
         self.inner.check(position, data)

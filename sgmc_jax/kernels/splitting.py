@@ -26,9 +26,9 @@ class SplittingState(NamedTuple):
     """
 
     position: Position
-    momentum: PyTree | None
-    thermostat: Array | None
-    gradient: Estimate | None
+    momentum: Any
+    thermostat: Any
+    gradient: Any
     estimator: PyTree
     count: Array
 

@@ -65,12 +65,13 @@ def permute(words: UInt32[Array, "8"], index: Array, size: Any, bound: int | Non
     size = jnp.asarray(size, jnp.uint32)
     high = jnp.maximum((size + jnp.uint32((1 << low_bits) - 1)) >> low_bits, 1)
     value = _network(words, index.astype(jnp.uint32), high, low_bits)
-    if static is None or static % (1 << low_bits):
-        value = jax.lax.while_loop(
-            lambda value: jnp.any(value >= jnp.maximum(size, 1)),
-            lambda value: jnp.where(value >= size, _network(words, value, high, low_bits), value),
-            value,
-        )
+    # also where nothing can lie past the range: a loop's result is stored, while XLA would
+    # otherwise compute the network anew for every element of a gather that uses it
+    value = jax.lax.while_loop(
+        lambda value: jnp.any(value >= jnp.maximum(size, 1)),
+        lambda value: jnp.where(value >= size, _network(words, value, high, low_bits), value),
+        value,
+    )
     return value.astype(jnp.int32)
 
 

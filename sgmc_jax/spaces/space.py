@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import optax
 from jaxtyping import Array
 
@@ -39,7 +40,7 @@ class Space(eqx.Module):
     def squared_norm(self, x: Position, v: Vector) -> Array:
         """The squared length of a tangent vector."""
 
-        return optax.tree.vdot(v, v)
+        return jnp.asarray(optax.tree.vdot(v, v))
 
     @abstractmethod
     def check(self, x: Position) -> None:

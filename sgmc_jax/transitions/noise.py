@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -78,26 +78,27 @@ class NoiseCovariance(eqx.Module):
 
 
 class NoisyTransition(Transition):
-    """A transition with Gaussian noise, from which a stochastic gradient's own is subtracted."""
+    """A transition with Gaussian noise, from which a stochastic gradient's own is subtracted.
+
+    Subclasses have a field `noise_covariance`; it is theirs, because it comes after their own.
+    """
 
     random: ClassVar[bool] = True
-    if TYPE_CHECKING:  # each subclass has it as its last field, which the order of fields asks for
-        noise_covariance: NoiseCovariance
 
     @abstractmethod
     def variance(self, h: Any, v: Any) -> Array:
         """The variance of the noise where the gradient's noise has variance `v`."""
 
-    def noise(self, key: Any, space: Space, x: Position, h: Array) -> PyTree:
+    def noise(self: Any, key: Any, space: Space, x: Position, h: Array) -> PyTree:
         """The noise of a time `h`."""
         return self.noise_covariance(key, space, x, lambda v: self.variance(h, v))
 
-    def clipped(self, h: Array) -> Array:
+    def clipped(self: Any, h: Array) -> Array:
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
         counts = [jnp.sum(self.variance(h, leaf) < 0, dtype=jnp.int32) for leaf in leaves]
         return sum(counts, jnp.zeros((), jnp.int32))
 
-    def check(self, h: Any) -> None:
+    def check(self: Any, h: Any) -> None:
         """Raise if at a constant step size the noise would need a negative variance."""
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
         if callable(h) or not all(_checks.is_concrete(x) for x in jax.tree.leaves((h, self))):

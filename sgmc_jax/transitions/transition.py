@@ -17,7 +17,7 @@ class Phase(NamedTuple):
 
     position: Position
     momentum: PyTree | None = None
-    thermostat: Array | None = None
+    thermostat: Any = None
 
 
 class Transition(eqx.Module):
