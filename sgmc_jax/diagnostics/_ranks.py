@@ -86,7 +86,7 @@ def rank_normalise_folded(
     bulk = _below_itself(table) + 1
     tail = jnp.concatenate([below_low[::-1], below_high]) + 1
     where = jnp.searchsorted(table, keys)
-    bulk, tail = (_normal_scores(twice[where], x.dtype) for twice in (bulk, tail))
+    bulk, tail = (_normal_scores(twice, x.dtype)[where] for twice in (bulk, tail))
     return bulk.reshape(x.shape), tail.reshape(x.shape)
 
 
@@ -146,5 +146,5 @@ def _normal_scores(twice: Int[Array, " n"], dtype: Any) -> Float[Array, " n"]:
         z = ndtri((0.5 * lower - 0.375) / (n + 0.25))
         return jnp.where(t > n + 1, -z, z)
 
-    # A loop, for XLA would fuse ndtri with the gathers before it: ten times slower on a CPU.
+    # A loop, for XLA would fuse ndtri with a gather before or after it: ten times slower on a CPU.
     return lax.map(score, twice, batch_size=_SCORES_PER_STEP)

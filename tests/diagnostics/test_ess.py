@@ -120,6 +120,13 @@ def test_ranks_are_average_ranks(x64):
             np.testing.assert_allclose(got, want, atol=1e-12 if x64 else 2e-6)
 
 
+def test_scores_of_a_large_array_keep_both_tails():
+    x = np.random.default_rng(9).normal(size=150_002).astype(np.float32)
+    ranks = stats.rankdata(x)
+    want = stats.norm.ppf((ranks - 0.375) / (ranks.size + 0.25))
+    np.testing.assert_allclose(rank_normalise(jnp.asarray(x)), want, rtol=2e-6, atol=1e-6)
+
+
 def test_dtypes():
     x = np.random.default_rng(0).integers(0, 9, (2, 100))
     want = ess(x.astype(np.float32))

@@ -1,0 +1,1 @@
+"""What the samplers cost: ratios to hand-written floors and to blackjax, in one process."""

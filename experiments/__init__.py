@@ -1,0 +1,1 @@
+"""Experiments: each folder runs by `python -m experiments.NAME`."""

@@ -1,0 +1,190 @@
+"""Laws that every kernel obeys, whatever it samples."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Keys, sample
+from tests.laws.registry import CASES, DIM, Case, autoregression
+
+KEY = jax.random.key(0)
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def start(case, kernel, key=KEY):
+    return kernel.init(key, jax.tree.map(jnp.asarray, case.position), arrays(case.data))
+
+
+def arrays(data):
+    return jax.tree.map(jnp.asarray, data)
+
+
+def leaves_close(a, b, rtol=2e-4):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(x, y, rtol=rtol, atol=1e-5)
+
+
+def equal(a, b):
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return all(np.array_equal(x, y) for x, y in pairs)
+
+
+def avals(tree):
+    return jax.tree.map(lambda x: (x.shape, x.dtype, getattr(x, "weak_type", False)), tree)
+
+
+@every
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_step_returns_what_init_returns(case: Case, dtype, request):
+    if dtype == "float64":
+        request.getfixturevalue("x64")
+    cast = lambda tree: jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
+    kernel, data = case.make(case.step_size), cast(case.data)
+    state = kernel.init(KEY, cast(case.position), data)
+    after, _ = jax.eval_shape(kernel.step, KEY, state, data)
+    assert avals(jax.eval_shape(lambda: state)) == avals(after)
+    assert {str(x.dtype) for x in jax.tree.leaves(after.position)} == {dtype}
+
+
+@every
+def test_vmap_is_a_loop(case: Case):
+    kernel, data = case.make(case.step_size), arrays(case.data)
+    init = lambda key: start(case, kernel, key)
+
+    def steps(key, state):
+        for i in range(3):
+            state, _ = kernel.step(jax.random.fold_in(key, i), state, data)
+        return state
+
+    keys = jax.random.split(KEY, 3)
+    together = jax.jit(jax.vmap(lambda key: steps(key, init(key))))(keys)
+    apart = [steps(key, init(key)) for key in keys]
+    leaves_close(together.position, jax.tree.map(lambda *x: jnp.stack(x), *apart).position)
+    assert len({np.asarray(x).tobytes() for x in jax.tree.leaves(together.position)[0]}) == 3
+
+
+@every
+def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
+    kernel = case.make(case.step_size)
+    args = {"num_chains": 2, "thin": 2}
+    whole = sample(KEY, kernel, case.position, case.data, num_steps=20, **args)
+    pieces = sample(KEY, kernel, case.position, case.data, num_steps=20, chunk=3, **args)
+    assert equal(whole.trace, pieces.trace)
+    half = sample(KEY, kernel, case.position, case.data, num_steps=10, **args)
+    rest = sample(KEY, kernel, half, case.data, num_steps=10, **args)
+    joined = jax.tree.map(lambda a, b: np.concatenate([a, b], axis=1), half.trace, rest.trace)
+    assert equal(whole.trace, joined)
+    assert rest.num_steps == 20
+    saved = {"checkpoint": tmp_path / "run", "chunk": 3, **args}
+    sample(KEY, kernel, case.position, case.data, num_steps=10, **saved)
+    resumed = sample(KEY, kernel, case.position, case.data, num_steps=20, **saved)
+    assert equal(whole.trace, resumed.trace)
+    alone = sample(KEY, kernel, case.position, case.data, num_steps=20, thin=2)
+    leaves_close(alone.trace, jax.tree.map(lambda x: x[0], whole.trace))
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.breakable], ids=lambda case: case.name)
+def test_a_broken_chain_leaves_its_neighbours_alone(case: Case):
+    kernel = case.make(case.step_size)
+    good = np.tile(np.asarray(case.position), (3, 1)) + np.arange(3, dtype=np.float32)[:, None]
+    bad = good.copy()
+    bad[1, 0] = 1e7
+    args = {"num_steps": 12, "num_chains": 3}
+    whole = sample(KEY, kernel, good, case.data, **args)
+    with pytest.warns(UserWarning, match="chain 1 at step"):
+        broken = sample(KEY, kernel, bad, case.data, **args)
+    assert np.array_equal(whole.trace[[0, 2]], broken.trace[[0, 2]])
+    assert broken.info.finite[[0, 2]].all() and not broken.info.finite[1, -1]
+    assert np.isfinite(broken.trace).all() and broken.stopped.tolist()[::2] == [-1, -1]
+    with pytest.raises(FloatingPointError, match="chain 1 at step"):
+        sample(KEY, kernel, bad, case.data, on_error="raise", **args)
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.sized], ids=lambda case: case.name)
+def test_step_sizes_share_one_program(case: Case):
+    traces = []
+
+    def watch(state, info):
+        traces.append(0)
+        return state.position
+
+    args = {"num_steps": 4, "num_chains": 2, "record": watch}
+    sample(KEY, case.make(case.step_size), case.position, case.data, **args)
+    once = len(traces)
+    for factor in np.linspace(0.5, 0.9, 9):
+        sample(KEY, case.make(factor * case.step_size), case.position, case.data, **args)
+    assert once > 0 and len(traces) == once
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.noisy_batches], ids=lambda case: case.name)
+def test_chains_share_batches_only_when_asked(case: Case):
+    """Equal noise keys, so that all that can tell two chains apart is their batches."""
+    kernel, data = case.make(case.step_size), arrays(case.data)
+
+    @jax.jit
+    def two_steps(batch):
+        state = start(case, kernel)
+        for i in range(2):
+            key = Keys(jax.random.key(i), jax.random.fold_in(batch, i), jnp.array(i))
+            state, _ = kernel.step(key, state, data)
+        return state
+
+    ends = [two_steps(batch) for batch in jax.random.split(jax.random.key(2), 4)]
+    assert any(not equal(ends[0], end) for end in ends[1:])
+
+
+@every
+def test_a_step_uses_every_key_once(case: Case, monkeypatch):
+    used = record_keys(monkeypatch)
+    kernel, data = case.make(case.step_size), arrays(case.data)
+    with jax.disable_jit():
+        state = start(case, kernel)
+        for i in range(2):
+            used.clear()
+            key = Keys(jax.random.key(2 * i + 1), jax.random.key(2 * i + 2), jnp.array(i))
+            state, _ = kernel.step(key, state, data)
+            assert used and len(used) == len(set(used)), "a key was used twice"
+
+
+def record_keys(monkeypatch):
+    """A list of every use of a key by a function of `jax.random`; folding counts by what it folds in."""
+    used = []
+
+    def watch(name):
+        original = getattr(jax.random, name)
+
+        def wrapped(key, *args, **kwargs):
+            words = np.asarray(jax.random.key_data(key))
+            folded = (int(args[0]),) if name == "fold_in" else ()
+            if words.ndim == 1:
+                used.append((words.tobytes(), *folded))
+            return original(key, *args, **kwargs)
+
+        monkeypatch.setattr(jax.random, name, wrapped)
+
+    for name in [
+        "split",
+        "fold_in",
+        "normal",
+        "uniform",
+        "bits",
+        "randint",
+        "gamma",
+        "exponential",
+    ]:
+        watch(name)
+    return used
+
+
+def test_the_key_law_sees_a_key_used_twice(monkeypatch):
+    def step(key, state, data):
+        noise = jax.random.normal(key, (DIM,)) + jax.random.uniform(key, (DIM,))
+        return state._replace(position=noise), None
+
+    init = autoregression().init_function
+    from sgmc_jax import Kernel
+
+    guilty = Case("guilty", lambda h: Kernel.from_functions(init, step), np.zeros(DIM), None)
+    with pytest.raises(AssertionError, match="twice"):
+        test_a_step_uses_every_key_once(guilty, monkeypatch)

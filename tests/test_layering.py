@@ -1,0 +1,42 @@
+"""A module imports only from lower layers, and never from a sibling package."""
+
+import ast
+from pathlib import Path
+
+import sgmc_jax
+
+ROOT = Path(sgmc_jax.__file__).parent
+LAYERS = [
+    {"_types", "_checks", "_tree", "collective", "random", "special"},
+    {"batching", "model", "combinators", "spaces", "transitions", "schedules"},
+    {"gradients", "families", "processes"},
+    {"kernels", "bnp", "models", "vi"},
+    {"_loop", "_stream", "_host", "sample", "run", "engines", "checkpoint", "tune", "diagnostics"},
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+# transitions act on spaces, and batchers draw random subsets: the one edge inside a layer
+ALLOWED = {("transitions", "spaces")}
+
+
+def imports(path):
+    """The top-level parts of sgmc_jax that a file imports."""
+    depth = len(path.relative_to(ROOT).parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            if node.level == depth:
+                yield from (
+                    [node.module.split(".")[0]] if node.module else [a.name for a in node.names]
+                )
+
+
+def test_imports_go_down():
+    for path in ROOT.rglob("*.py"):
+        part = path.relative_to(ROOT).parts[0].removesuffix(".py")
+        if part == "__init__":
+            continue
+        assert part in LEVEL, f"{part} has no layer"
+        for target in imports(path):
+            below = LEVEL[target] < LEVEL[part]
+            single_files = LEVEL[target] == LEVEL[part] and not (ROOT / target).is_dir()
+            fine = target == part or below or single_files or (part, target) in ALLOWED
+            assert fine, f"{path.relative_to(ROOT)} imports {target}"
