@@ -16,9 +16,10 @@ _INTRO = """# Benchmarks
 Written by `python -m benchmarks{arguments}`.
 
 Each round times every case once, in turn; a figure is the median over {rounds} rounds, a ratio the
-median of the rounds' ratios, with its quartiles. {clock} `sample` is timed with all that a user gets:
-the trace as numpy arrays, the infos, the guard against non-finite chains. Floors keep every position
-too. The seconds of the first call beyond the median one, mostly compilation, stand apart.
+median of the rounds' ratios, with its quartiles. {clock} `sample` is timed with
+all that a user gets: the trace as numpy arrays, the infos, the guard against non-finite chains.
+Floors keep every position too. The seconds of the first call beyond the median one, mostly
+compilation, stand apart.
 
 {machine}
 """

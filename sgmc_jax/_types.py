@@ -8,6 +8,8 @@ from typing import Any, ClassVar, NamedTuple, cast
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PyTree
 
 Position = PyTree
@@ -118,11 +120,22 @@ class Kernel(eqx.Module):
 
 
 def as_function(function: Callable) -> Callable:
-    """A callable that is a pytree: bound arguments are leaves, the function itself is static."""
+    """A callable that is a pytree: bound numbers are leaves, the function itself is static."""
     if isinstance(function, eqx.Module | jax.tree_util.Partial):
         return cast(Callable, function)
-    args, keywords = getattr(function, "args", ()), getattr(function, "keywords", {})
+    bound = (getattr(function, "args", ()), getattr(function, "keywords", {}))
+    args, keywords = jax.tree.map(_as_leaf, bound)
     return jax.tree_util.Partial(getattr(function, "func", function), *args, **keywords)
+
+
+def _as_leaf(x: Any) -> Any:
+    """A number as a strongly typed array, which is an argument of a program and no part of it."""
+    if not isinstance(x, float | np.ndarray | np.generic | jax.Array):
+        return x
+    x = jnp.asarray(x)
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return x
+    return jax.lax.convert_element_type(x, jnp.dtype(x.dtype))
 
 
 class FunctionKernel(Kernel):

@@ -54,18 +54,7 @@ def run_logistic(key: Array, size: Size, bar: Any) -> Logistic:
     draws = []
     for key, (name, kernel) in zip(keys, kernels.items()):
         bar.set_description(name)
-        draws.append(
-            compare.draw(
-                key,
-                name,
-                kernel,
-                problem,
-                chains=size.chains,
-                steps=size.steps,
-                burn_in=size.burn_in,
-                thin=size.thin,
-            )
-        )
+        draws.append(compare.draw(key, name, kernel, problem, **size.settings))
         bar.update()
     bar.set_description("measures")
     shown = [*draws, exact, *([] if outside is None else [outside])]
@@ -156,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     first, second = jax.random.split(jax.random.key(options.seed))
 
-    with tqdm(total=13, bar_format="{desc:<28}{bar} {n}/{total} [{elapsed}]") as bar:
+    with tqdm(total=13, bar_format="{desc:<34}{bar} {n}/{total} [{elapsed}]") as bar:
         logistic = run_logistic(first, size, bar)
         softmax = run_softmax(second, size, bar)
         bar.set_description("pictures")

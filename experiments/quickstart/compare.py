@@ -39,7 +39,7 @@ PREDICTIVE_DRAWS = 4000
 
 
 class Size(NamedTuple):
-    """How long everything runs."""
+    """How long everything runs; the six kernels take the first five."""
 
     chains: int
     steps: int
@@ -53,10 +53,16 @@ class Size(NamedTuple):
     digits_steps: int
     digits_reference_steps: int
 
+    @property
+    def settings(self) -> dict[str, int]:
+        """How long the six kernels run, as `sample` wants it."""
+        length = {"num_steps": self.steps, "burn_in": self.burn_in, "thin": self.thin}
+        return {"num_chains": self.chains, **length}
+
 
 SIZES = {
-    "full": Size(64, 20_000, 1_000, 8, 32, 3_000, 16, 600, 16, 2_000, 300),
-    "small": Size(64, 10_000, 500, 8, 128, 600, 8, 200, 4, 200, 20),
+    "full": Size(64, 24_000, 1_000, 20, 40, 1_250, 16, 600, 16, 2_000, 300),
+    "small": Size(64, 10_000, 500, 19, 128, 600, 8, 200, 4, 200, 20),
 }
 
 
@@ -103,7 +109,7 @@ def six_kernels(problem: Problem, batch_size: int) -> dict[str, Kernel]:
     grads = estimators(problem.model, batch_size, jnp.zeros(problem.mode.shape))
     makers = {
         "sgld": partial(sgld, step_size=0.028),
-        "sghmc": partial(sghmc, step_size=0.05, friction=1.6),
+        "sghmc": partial(sghmc, step_size=0.05, friction=1.7),
         "sgnht": partial(sgnht, step_size=0.05, friction=1.0),
     }
     return {
@@ -125,40 +131,22 @@ def timed_sample(
     return run, time.perf_counter() - compiled, compiled - began
 
 
-def draw(
-    key: Array,
-    name: str,
-    kernel: Kernel,
-    problem: Problem,
-    *,
-    chains: int,
-    steps: int,
-    burn_in: int,
-    thin: int = 1,
-) -> Draws:
+def draw(key: Array, name: str, kernel: Kernel, problem: Problem, **settings: Any) -> Draws:
     """Chains of one kernel, begun at draws of the normal approximation."""
 
     def start(key: Array) -> Array:
         return jax.random.normal(key, problem.mode.shape)
 
-    run, seconds, compile_seconds = timed_sample(
-        key,
-        kernel,
-        start,
-        problem.data,
-        num_chains=chains,
-        num_steps=steps,
-        burn_in=burn_in,
-        thin=thin,
-    )
-    return Draws(name, run.trace, seconds * (1 - burn_in / steps), seconds, compile_seconds)
+    run, total, compile_seconds = timed_sample(key, kernel, start, problem.data, **settings)
+    steady = total * (1 - settings["burn_in"] / settings["num_steps"])
+    return Draws(name, run.trace, steady, total, compile_seconds)
 
 
 def reference(key: Array, problem: Problem, size: Size) -> Draws:
     """Hamiltonian Monte Carlo with exact gradients."""
     kernel = hmc(Minibatch(problem.model, Full()), step_size=0.3, num_integration_steps=6)
-    steps = size.reference_steps
-    return draw(key, "hmc, exact", kernel, problem, chains=size.chains, steps=steps, burn_in=100)
+    settings = {"num_chains": size.chains, "num_steps": size.reference_steps, "burn_in": 100}
+    return draw(key, "hmc, exact", kernel, problem, **settings)
 
 
 def nuts(key: Array, problem: Problem, split: Split, size: Size) -> Draws | None:
@@ -250,7 +238,7 @@ def disagreement(a: Draws, b: Draws, problem: Problem) -> tuple[float, float]:
 
 def _mean_and_error(x: Float[np.ndarray, "chain draw d"]) -> tuple[np.ndarray, np.ndarray]:
     mean, sd = moments(x)
-    return mean, sd / np.sqrt(np.asarray(ess(x, kind="mean")))
+    return mean, sd / np.sqrt(np.asarray(ess(x, kind="batch_means")))
 
 
 # -------------------------------------------------------------------------------------- digits

@@ -36,12 +36,7 @@ class Problem(NamedTuple):
 
     def score(self, z: Float[Array, "k d"]) -> Float[Array, "k d"]:
         """The exact gradients of the log posterior."""
-        exact = Minibatch(self.model, Full())
-
-        def one(z: Array, data: tuple) -> Array:
-            return exact.prior(z).value + exact.full(z, data).value
-
-        return jax.jit(jax.vmap(one, (0, None)))(z, self.data)
+        return _scores(Minibatch(self.model, Full()), z, self.data)
 
 
 def breast_cancer() -> Split:
@@ -93,6 +88,11 @@ def _split(x: np.ndarray, y: np.ndarray, names: list[str], *, standardise: bool)
     x = np.concatenate([np.ones((len(x), 1)), x], axis=1).astype(np.float32)
     y = y.astype(np.int32)
     return Split(x[train], y[train], x[test], y[test], ["intercept", *map(str, names)])
+
+
+@jax.jit
+def _scores(exact: Minibatch, z: Array, data: tuple) -> Array:
+    return jax.vmap(lambda z: exact.prior(z).value + exact.full(z, data).value)(z)
 
 
 def _log_prior(z: Array, mode: Array, factor: Array) -> Array:

@@ -148,7 +148,7 @@ def test_a_step_uses_every_key_once(case: Case, monkeypatch):
 
 
 def record_keys(monkeypatch):
-    """A list of every use of a key by a function of `jax.random`; folding counts by what it folds in."""
+    """A list of every use of a key by `jax.random`; folding is told apart by what it folds in."""
     used = []
 
     def watch(name):

@@ -1,0 +1,43 @@
+"""The quickstart: it runs, its control variates meet the bars, and so does its notebook."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_small_demo_meets_the_bars(tmp_path, capsys):
+    """Errors of the means and sds are 4 standard errors or more inside the bars."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    from experiments.quickstart.__main__ import main
+
+    assert main(["--size", "small", "--out", str(tmp_path)]) == 0
+    table = (tmp_path / "table.md").read_text()
+    lines = [line for line in table.splitlines() if line.startswith(("| sg", "| hmc"))]
+    assert len(lines) == 10
+    assert all("| yes |" in " ".join(line.split()) for line in lines[:7] if "control" in line)
+    assert "DOES NOT AGREE" not in table
+    assert table in capsys.readouterr().out
+    for name in ("posteriors.png", "runs.png"):
+        assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_a_biased_sampler_is_outside_the_bars():
+    from experiments.quickstart.compare import Row
+
+    good = Row("x", 0.05, 0.97, 1.03, 0.2, 1.0, 0.1, 1.0, 1.0)
+    assert good.passes
+    bad = ({"mean_error": 0.11}, {"sd_low": 0.94}, {"sd_high": 1.06}, {"sd_high": float("nan")})
+    assert not any(good._replace(**change).passes for change in bad)
+
+
+@pytest.mark.full
+def test_the_notebook_runs_from_top_to_bottom():
+    jupytext, nbclient = map(pytest.importorskip, ("jupytext", "nbclient"))
+    notebook = jupytext.read(ROOT / "notebooks" / "quickstart.py")
+    resources = {"metadata": {"path": str(ROOT / "notebooks")}}
+    nbclient.NotebookClient(notebook, timeout=600, resources=resources).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    assert any("image/png" in output.get("data", {}) for output in outputs)

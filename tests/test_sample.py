@@ -1,0 +1,555 @@
+"""What the runner does with the steps of a kernel: which it keeps, and how it starts and stops."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import (
+    Collective,
+    FunctionModel,
+    Given,
+    Kernel,
+    Minibatch,
+    Uniform,
+    Vmap,
+    sample,
+    sgld,
+)
+from sgmc_jax._types import as_keys
+from sgmc_jax.collective import as_shard
+
+KEY = jax.random.key(0)
+ROOT = Path(__file__).resolve().parents[1]
+ZERO = np.zeros(2, np.float32)
+DATA = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+MODEL = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -0.5 * (z - x) @ (z - x))
+GRAD = Minibatch(MODEL, Uniform(5))
+SGLD = sgld(GRAD, 1e-2)
+STREAMED = sgld(Minibatch(MODEL, Given(40)), 1e-2)
+
+
+def equal(a, b):
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
+    return all(np.array_equal(x, y) for x, y in pairs)
+
+
+def run_sgld(kernel=SGLD, position=ZERO, data=DATA, key=KEY, **kwargs):
+    return sample(key, kernel, position, data, **({"num_steps": 20} | kwargs))
+
+
+# ------------------------------------------------------------------ which steps are kept
+
+
+class CountState(NamedTuple):
+    position: Any
+
+
+class CountInfo(NamedTuple):
+    even: jax.Array
+    last: jax.Array
+    half: jax.Array
+
+
+def count_step(key, state, data):
+    """Counts its steps."""
+    now = state.position + 1
+    whole = now.astype(jnp.int32)
+    return CountState(now), CountInfo(whole % 2 == 0, whole, now / 2)
+
+
+COUNT = Kernel.from_functions(lambda key, position, data: CountState(position), count_step)
+START = np.float32(0)
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 7])
+@pytest.mark.parametrize("burn_in, thin", [(0, 1), (3, 2), (4, 3), (19, 5), (0, 20)])
+def test_kept_draws(burn_in, thin, chunk):
+    args = {"num_steps": 20, "burn_in": burn_in, "thin": thin, "chunk": chunk}
+    run = sample(KEY, COUNT, START, None, **args)
+    kept = (20 - burn_in) // thin
+    last = burn_in + thin * np.arange(1, kept + 1)
+    assert run.trace.dtype == np.float32 and run.trace.tolist() == last.tolist()
+    assert run.info.last.tolist() == last.tolist()
+    np.testing.assert_allclose(run.info.half, (last - (thin - 1) / 2) / 2, rtol=1e-6)
+    assert run.info.even.tolist() == [thin == 1 and step % 2 == 0 for step in last]
+    assert run.info.finite.shape == (kept,) and run.info.finite.all()
+    assert run.num_steps == 20 and float(run.state.position) == 20
+
+
+def test_record_chooses_what_is_kept():
+    lock = threading.Lock()  # nothing that could be pickled
+
+    def record(state, info):
+        assert lock is not None
+        return {"twice": 2 * state.position, "half": info.half, "finite": info.finite}
+
+    run = sample(KEY, COUNT, START, None, num_steps=6, thin=2, num_chains=3, record=record)
+    assert run.trace["twice"].tolist() == [[4, 8, 12]] * 3
+    assert run.trace["half"].tolist() == [[0.75, 1.75, 2.75]] * 3 and run.trace["finite"].all()
+
+
+def test_a_closure_records_through_checkpoints(tmp_path):
+    lock = threading.Lock()
+    record = lambda state, info: (lock is not None) * state.position
+    args = {"record": record, "checkpoint": tmp_path, "chunk": 4}
+    sample(KEY, COUNT, START, None, num_steps=9, **args)
+    assert sample(KEY, COUNT, START, None, num_steps=12, **args).trace.tolist() == [*range(1, 13)]
+
+
+@pytest.mark.parametrize("step_size", [1e-2, lambda k: 0.02 / (1 + k)], ids=["fixed", "schedule"])
+def test_reduce_keeps_the_moments_of_the_trace(step_size):
+    kernel = sgld(GRAD, step_size)
+    args = {"num_steps": 60, "burn_in": 10, "num_chains": 3}
+    whole = run_sgld(kernel, record=lambda state, info: (state.position, info.step_size), **args)
+    (draws, steps), moments = whole.trace, run_sgld(kernel, reduce=True, chunk=7, **args).trace
+    weight = steps[..., None] / steps.sum(axis=1, keepdims=True)[..., None]
+    mean = (weight * draws).sum(axis=1)
+    variance = (weight * (draws - mean[:, None]) ** 2).sum(axis=1)
+    np.testing.assert_allclose(moments.mean, mean, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(moments.variance, variance, rtol=1e-4)
+    np.testing.assert_allclose(moments.weight, steps.sum(axis=1), rtol=1e-5)
+
+
+def test_reduce_takes_a_function():
+    both = lambda state, info: {"x": state.position, "half": info.half}
+    run = sample(KEY, COUNT, START, None, num_steps=9, burn_in=4, thin=2, reduce=both)
+    assert float(run.trace.mean["x"]) == pytest.approx(7)
+    assert float(run.trace.mean["half"]) == pytest.approx(3.5)
+    assert float(run.trace.variance["x"]) == pytest.approx(2)
+    assert float(run.info.half) == pytest.approx(3.5) and bool(run.info.finite)
+
+
+# ------------------------------------------------------------------------ where chains begin
+
+
+def first_draws(position, **kwargs):
+    run = sample(KEY, COUNT, position, None, num_steps=1, **kwargs)
+    return jax.tree.map(lambda x: x[..., 0] if x.ndim == 2 else x[:, 0], run.trace)
+
+
+def test_positions_are_broadcast_stacked_or_made():
+    assert first_draws(np.array([1.0, 2, 3], np.float32), num_chains=3).tolist() == [[2, 3, 4]] * 3
+    stacked = np.arange(6, dtype=np.float32).reshape(3, 2)
+    assert first_draws(stacked, num_chains=3).tolist() == (stacked + 1).tolist()
+    normal = lambda key: jax.random.normal(key, (2,))
+    made = first_draws(normal, num_chains=3)
+    assert made.shape == (3, 2) and len(np.unique(made)) == 6
+    assert np.array_equal(made, first_draws(normal, num_chains=3))
+    assert np.array_equal(made[:2], first_draws(normal, num_chains=2))
+    assert sample(KEY, COUNT, normal, None, num_steps=1).trace.shape == (1, 2)
+
+
+def test_a_run_is_continued():
+    whole = run_sgld(num_chains=2, num_steps=30)
+    first = run_sgld(num_chains=2, num_steps=13)
+    rest = run_sgld(position=first, num_chains=2, num_steps=17, burn_in=2, thin=5)
+    assert rest.num_steps == 30 and np.array_equal(rest.trace, whole.trace[:, 19::5])
+    assert equal(rest.state, whole.state)
+
+
+# -------------------------------------------------------------------------- axes of runs
+
+
+def test_a_sweep_is_its_single_runs_in_one_program():
+    traced = []
+
+    def record(state, info):
+        traced.append(0)
+        return state.position
+
+    make = eqx.filter_vmap(lambda h: sgld(GRAD, h))
+    sizes = jnp.array([1e-3, 3e-3, 1e-2])
+    args = {"num_chains": 2, "record": record, "thin": 2}
+    sweep = run_sgld(make(sizes), kernel_axis=0, **args)
+    assert sweep.axes == ("kernel", "chain", "draw") and sweep.trace.shape == (3, 2, 10, 2)
+    assert sweep.info.step_size.shape == (3, 2, 10)
+    once = len(traced)
+    again = run_sgld(make(2 * sizes), kernel_axis=0, **args)
+    assert len(traced) == once
+    for i, h in enumerate(sizes):
+        np.testing.assert_allclose(sweep.trace[i], run_sgld(sgld(GRAD, h), **args).trace, rtol=1e-5)
+    half = run_sgld(make(2 * sizes), kernel_axis=0, num_steps=10, **args)
+    rest = run_sgld(make(2 * sizes), position=half, kernel_axis=0, num_steps=10, **args)
+    assert np.array_equal(np.concatenate([half.trace, rest.trace], axis=2), again.trace)
+    alone = run_sgld(make(sizes), kernel_axis=0)
+    assert alone.axes == ("kernel", "draw") and alone.trace.shape == (3, 20, 2)
+
+
+class BatchIndex(Kernel):
+    """Its position is the index of its minibatch, and a number."""
+
+    def init(self, key, position, data):
+        return CountState((jnp.zeros(5, jnp.int32), jnp.zeros(())))
+
+    def step(self, key, state, data):
+        keys = as_keys(key)
+        batch, _ = Uniform(5).draw(keys, (), data)
+        return CountState((batch.index, jax.random.normal(keys.noise))), None
+
+
+@pytest.mark.parametrize("share_batch", [True, False])
+def test_share_batch(share_batch):
+    args = {"num_steps": 8, "num_chains": 3, "share_batch": share_batch}
+    index, noise = sample(KEY, BatchIndex(), None, DATA, **args).trace
+    different = [len(np.unique(index[:, i], axis=0)) for i in range(8)]
+    assert different == ([1] * 8 if share_batch else [3] * 8)
+    assert len(np.unique(index.reshape(-1, 5), axis=0)) == (8 if share_batch else 24)
+    assert len(np.unique(noise)) == 24
+
+
+def test_to_arviz():
+    wide = run_sgld(num_chains=3, thin=2).to_arviz()
+    assert dict(wide["posterior"].sizes) == {"chain": 3, "draw": 10, "x_dim_0": 2}
+    assert wide["posterior"]["x"].dims[:2] == ("chain", "draw")
+    stats = wide["sample_stats"]
+    assert {"finite", "step_size", "gradient_norm"} <= set(stats.data_vars)
+    assert stats["gradient_norm"].dims == ("chain", "draw")
+    assert dict(run_sgld().to_arviz()["posterior"].sizes)["chain"] == 1
+    kernels = eqx.filter_vmap(lambda h: sgld(GRAD, h))(jnp.array([1e-3, 1e-2]))
+    for chains in (None, 3):
+        run = run_sgld(kernels, kernel_axis=0, num_chains=chains)
+        tree = run.to_arviz()
+        assert tree["posterior"]["x"].dims[:3] == ("chain", "draw", "kernel")
+        assert tree["posterior"]["x"].shape == (chains or 1, 20, 2, 2)
+        assert tree["sample_stats"]["step_size"].dims == ("chain", "draw", "kernel")
+        seen = tree["posterior"]["x"].values[0, :, 1]
+        assert np.array_equal(seen, run.trace[1] if chains is None else run.trace[1, 0])
+    with pytest.raises(ValueError, match="moments"):
+        run_sgld(reduce=True).to_arviz()
+
+
+def test_to_arviz_names_parts_by_their_path():
+    record = lambda state, info: {"a": state.position, "b": {"c": info.half}}
+    tree = sample(KEY, COUNT, START, None, num_steps=4, record=record).to_arviz()
+    assert set(tree["posterior"].data_vars) == {"a", "b.c"}
+    assert tree["posterior"]["b.c"].values.tolist() == [[0.5, 1, 1.5, 2]]
+
+
+# ----------------------------------------------------------------------------- streams
+
+
+def batch(i):
+    return DATA[[i % 40, (7 * i) % 40, (11 * i + 3) % 40]]
+
+
+def batches(num=10**6):
+    return (batch(i) for i in range(num))
+
+
+def run_stream(data, **kwargs):
+    return run_sgld(STREAMED, data=data, **({"num_steps": 50} | kwargs))
+
+
+@pytest.fixture(scope="module")
+def streamed():
+    return run_stream(batch)
+
+
+def test_streams_are_what_they_stream(streamed):
+    """A function, an iterator, chunks of any length: the same; and the batches are used in turn."""
+    assert equal(streamed.trace, run_stream(batches()).trace)
+    assert equal(streamed.trace, run_stream(batches(50), chunk=7).trace)
+    reader = Kernel.from_functions(
+        lambda key, position, data: CountState(position),
+        lambda key, state, data: (CountState(data[0]), None),
+    )
+    seen = sample(KEY, reader, ZERO, batch, num_steps=45, chunk=10).trace
+    assert np.array_equal(seen, [batch(i)[0] for i in range(45)])
+
+
+@pytest.mark.parametrize("make", [lambda: batch, batches], ids=["function", "iterator"])
+def test_streams_are_resumed(make, streamed, tmp_path):
+    saved = {"checkpoint": tmp_path, "chunk": 6}
+    run_stream(make(), num_steps=17, **saved)
+    assert equal(streamed.trace, run_stream(make(), **saved).trace)
+    assert equal(streamed.trace, run_stream(make(), **saved).trace)
+
+
+def test_a_streamed_run_is_continued(streamed):
+    first = run_stream(batch, num_steps=20)
+    rest = run_stream(batch, num_steps=30, position=first)
+    assert np.array_equal(streamed.trace, np.concatenate([first.trace, rest.trace]))
+    one_iterator = batches()
+    first = run_stream(one_iterator, num_steps=20)
+    rest = run_stream(one_iterator, num_steps=30, position=first)
+    assert np.array_equal(streamed.trace, np.concatenate([first.trace, rest.trace]))
+
+
+@pytest.mark.parametrize("chunk", [None, 8])
+def test_an_iterator_may_end(chunk, streamed):
+    with pytest.warns(UserWarning, match="the data ended after 20 steps"):
+        run = run_stream(batches(20), chunk=chunk)
+    assert run.num_steps == 20 and np.array_equal(run.trace, streamed.trace[:20])
+
+
+def test_an_interrupt_keeps_what_was_drawn(streamed):
+    def interrupted(i):
+        if i == 20:
+            raise KeyboardInterrupt
+        return batch(i)
+
+    with pytest.warns(UserWarning, match="interrupted: 16 of 50 steps"):
+        run = run_stream(interrupted, chunk=8)
+    assert run.num_steps == 16 and np.array_equal(run.trace, streamed.trace[:16])
+    assert equal(run_stream(batch, num_steps=34, position=run).state, streamed.state)
+
+
+# -------------------------------------------------------------------------- what goes wrong
+
+
+@pytest.fixture(scope="module")
+def many():
+    starts = np.random.default_rng(1).normal(size=(64, 2)).astype(np.float32)
+    return starts, run_sgld(BRITTLE, starts, num_chains=64)
+
+
+BRITTLE = sgld(Minibatch(FunctionModel(lambda x: -0.5 * x @ x / (x[0] < 1e6)), GRAD.batcher), 1e-2)
+
+
+@pytest.mark.parametrize("chunk", [None, 1, 7])
+def test_one_of_64_chains_breaks_and_the_others_go_on(chunk, many):
+    starts, whole = many
+    bad = starts.copy()
+    bad[17, 0] = 1e7
+    with pytest.warns(UserWarning, match="1 of 64 chains .* chain 17 at step 0"):
+        run = run_sgld(BRITTLE, bad, num_chains=64, chunk=chunk)
+    others = np.arange(64) != 17
+    assert equal(
+        jax.tree.map(lambda x: x[others], (run.trace, run.info, run.state)), others_of(whole)
+    )
+    assert run.stopped.tolist() == [-1] * 17 + [0] + [-1] * 46
+    assert not run.info.finite[17].any() and run.info.finite[others].all()
+    assert np.array_equal(run.trace[17], np.tile(bad[17], (20, 1)))
+
+
+def others_of(run):
+    return jax.tree.map(lambda x: np.delete(x, 17, axis=0), (run.trace, run.info, run.state))
+
+
+def break_step(key, state, data):
+    now = state.position + 1
+    return CountState(jnp.where(now == 7, jnp.nan, now)), None
+
+
+def test_errors_name_chain_and_step():
+    breaking = Kernel.from_functions(lambda key, position, data: CountState(position), break_step)
+    starts = np.array([[10], [3], [20]], np.float32)
+    args = {"num_steps": 9, "num_chains": 3}
+    with pytest.raises(FloatingPointError, match="1 of 3 chains .*; chain 1 at step 3:"):
+        sample(KEY, breaking, starts, None, on_error="raise", **args)
+    with pytest.warns(UserWarning, match="chain 1 at step 3"):
+        run = sample(KEY, breaking, starts, None, thin=3, **args)
+    assert run.stopped.tolist() == [-1, 3, -1] and run.trace[1, :, 0].tolist() == [6, 6, 6]
+    assert run.info.finite[1].tolist() == [True, False, False]
+    with pytest.warns(UserWarning, match="chain 1 at step 3"):
+        rest = sample(KEY, breaking, run, None, **args)  # a chain that has stopped stays so
+    assert rest.stopped.tolist() == [-1, 3, -1] and not rest.info.finite[1].any()
+
+
+def test_progress_shows_a_bar(capsys):
+    run = run_sgld(num_steps=30, chunk=10, progress=True)
+    assert "30/30" in capsys.readouterr().err and run.num_steps == 30
+
+
+# -------------------------------------------------------------------------- checkpoints
+
+
+def test_checkpoints_hold_no_pickles(tmp_path):
+    run = run_sgld(num_chains=2, checkpoint=tmp_path / "deep" / "run", chunk=6)
+    files = sorted((tmp_path / "deep" / "run").iterdir())
+    assert len(files) == 5  # four chunks and the state
+    for file in files:
+        assert all(name.endswith(".npy") for name in zipfile.ZipFile(file).namelist())
+        with np.load(file, allow_pickle=False) as arrays:
+            assert all(arrays[name].dtype != object for name in arrays.files)
+    again = run_sgld(num_chains=2, checkpoint=tmp_path / "deep" / "run", chunk=6)
+    assert equal(tuple(run), tuple(again))
+
+
+def test_a_checkpoint_keeps_moments(tmp_path):
+    args = {"reduce": True, "num_chains": 2, "burn_in": 3, "chunk": 6}
+    whole = run_sgld(**args)
+    run_sgld(num_steps=11, checkpoint=tmp_path, **args)
+    assert equal(tuple(whole), tuple(run_sgld(checkpoint=tmp_path, **args)))
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    args = {"checkpoint": tmp_path, "num_steps": 4, "num_chains": 2}
+    run_sgld(**args)
+    for name, other in {
+        "key": {"key": jax.random.key(1)},
+        "kernel": {"kernel": sgld(Minibatch(MODEL, Uniform(6)), 1e-2)},
+        "kernel ": {"kernel": sgld(GRAD, 2e-2)},
+        "data": {"data": DATA[:39]},
+        "settings": {"num_chains": 3},
+        "settings ": {"thin": 2},
+        "settings  ": {"share_batch": True},
+    }.items():
+        with pytest.raises(ValueError, match=f"checkpoint .* {name.strip()} differs"):
+            run_sgld(**(args | other))
+
+
+def test_a_crash_while_saving_loses_one_chunk(tmp_path, monkeypatch):
+    """The state is replaced last: draws that it does not count are not there."""
+    args = {"checkpoint": tmp_path, "chunk": 5}
+    whole, replace, calls = run_sgld(), os.replace, []
+
+    def failing(source, target):
+        calls.append(target)
+        if len(calls) == 6:  # the third chunk's draws are there, its state is not
+            raise OSError("no space left")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(OSError, match="no space"):
+        run_sgld(**args)
+    monkeypatch.undo()
+    assert np.array_equal(whole.trace, run_sgld(**args).trace)
+
+
+# ------------------------------------------------------------------------------- growth
+
+
+class Births(NamedTuple):
+    position: dict[str, jax.Array]
+
+
+class BirthInfo(NamedTuple):
+    active: jax.Array
+    overflow: jax.Array
+
+
+class BirthAndDeath(Kernel):
+    """Walkers in slots: each may die, and now and then one is born into the first free slot."""
+
+    capacity: int = eqx.field(static=True)
+    comm: Collective = Collective()
+
+    def init(self, key, position, data):
+        zeros = jnp.zeros((self.capacity, 2))
+        return Births({"x": zeros, "alive": jnp.zeros(self.capacity, bool)})
+
+    def step(self, key, state, data):
+        keys = jax.random.split(as_keys(key).noise, 4)
+        fold = jax.vmap(jax.random.fold_in, (None, 0))
+        slot = jnp.arange(self.capacity)
+        shard = as_shard(data)
+        mean = self.comm.sum(jnp.where(shard.mask[:, None], shard.items, 0).sum(0)) / shard.total
+        move = jax.vmap(lambda key: jax.random.normal(key, (2,)))(fold(keys[0], slot))
+        alive = state.position["alive"]
+        alive = alive & jax.vmap(lambda key: jax.random.bernoulli(key, 0.97))(fold(keys[1], slot))
+        x = jnp.where(alive[:, None], state.position["x"] + move, 0)
+        birth = jax.random.bernoulli(keys[2], 0.5)
+        free = jnp.argmin(alive)
+        overflow = birth & alive.all()
+        born = birth & ~overflow & (slot == free)
+        x = jnp.where(born[:, None], mean + jax.random.normal(keys[3], (2,)), x)
+        alive = alive | born
+        return Births({"x": x, "alive": alive}), BirthInfo(alive.sum(), overflow)
+
+    def grow(self, state, capacity):
+        pad = lambda x: jnp.pad(x, [(0, capacity - len(x))] + [(0, 0)] * (x.ndim - 1))
+        return BirthAndDeath(capacity, self.comm), jax.tree.map(pad, state)
+
+
+def run_births(capacity, num_steps=60, position=None, **kwargs):
+    kernel = BirthAndDeath(capacity)
+    return sample(KEY, kernel, position, DATA[:7], num_steps=num_steps, **kwargs)
+
+
+def assert_same_slots(grown, roomy, axis):
+    """The two agree on the slots that both have, and the others are empty."""
+    for a, b in zip(jax.tree.leaves(grown), jax.tree.leaves(roomy), strict=True):
+        common = a.shape[axis]
+        kept, beyond = np.split(b, [common], axis=axis)
+        np.testing.assert_array_equal(a, kept)
+        assert not beyond.any()
+
+
+@pytest.fixture(scope="module")
+def roomy():
+    return {chains: run_births(64, num_chains=chains) for chains in (None, 2)}
+
+
+@pytest.mark.parametrize(
+    "num_chains, engine",
+    [(None, None), (2, None), (None, Vmap(2)), (2, Vmap(2)), (2, Vmap(2, over="chains"))],
+    ids=["one", "chains", "shards", "chains and shards", "chains on shards"],
+)
+def test_growth_does_not_change_the_chain(num_chains, engine, roomy):
+    whole = roomy[num_chains]
+    axis = 1 if num_chains is None else 2
+    assert 8 < whole.info.active.max() < 64
+    run = run_births(2, num_chains=num_chains, engine=engine, chunk=9)
+    assert whole.info.active.max() <= run.trace["alive"].shape[-1] < 64
+    assert_same_slots(run.trace, whole.trace, axis)
+    assert np.array_equal(run.info.active, whole.info.active) and not run.info.overflow.any()
+    assert_same_slots(run.state.position, whole.state.position, axis - 1)
+
+
+def test_a_grown_run_is_resumed_and_continued(roomy, tmp_path):
+    saved = {"num_chains": 2, "chunk": 9, "checkpoint": tmp_path}
+    first = run_births(2, num_steps=40, **saved)
+    assert first.trace["alive"].shape[-1] > 4
+    assert_same_slots(run_births(2, **saved).trace, roomy[2].trace, 2)
+    rest = run_births(2, num_steps=20, position=first, num_chains=2)
+    assert_same_slots(rest.trace, jax.tree.map(lambda x: x[:, 40:], roomy[2].trace), 2)
+
+
+def test_moments_grow_too(roomy):
+    run = run_births(2, reduce=lambda state, info: state.position["x"], chunk=9)
+    assert_same_slots(
+        jax.tree.map(lambda x: x.round(3), run.trace.mean),
+        roomy[None].trace["x"].mean(axis=0).round(3),
+        0,
+    )
+
+
+# ------------------------------------------------------------------------------- kill -9
+
+
+@pytest.mark.full
+def test_kill_9(tmp_path):
+    """A run killed at ten random moments and started again leaves what an undisturbed one does."""
+    env = os.environ | {"JAX_PLATFORMS": "cpu"}
+    command = [sys.executable, "-m", "tests.worker_kill"]
+    clean = tmp_path / "clean.npz"
+    subprocess.run([*command, str(tmp_path / "a"), str(clean), "0"], cwd=ROOT, env=env, check=True)
+    moments, folder, out = random.Random(0), tmp_path / "b", tmp_path / "killed.npz"
+    for _ in range(10):
+        worker = subprocess.Popen([*command, str(folder), str(out), "0.02"], cwd=ROOT, env=env)
+        wait_for_progress(folder, worker)
+        time.sleep(moments.uniform(0, 0.5))
+        worker.send_signal(signal.SIGKILL)
+        assert worker.wait() == -signal.SIGKILL
+    assert not out.exists()
+    subprocess.run([*command, str(folder), str(out), "0"], cwd=ROOT, env=env, check=True)
+    with np.load(clean) as a, np.load(out) as b:
+        assert sorted(a.files) == sorted(b.files)
+        assert all(np.array_equal(a[name], b[name]) for name in a.files)
+
+
+def wait_for_progress(folder, worker):
+    """Until the worker has saved a chunk of its own."""
+    before = saved_at(folder)
+    while saved_at(folder) == before:
+        assert worker.poll() is None
+        time.sleep(0.01)
+
+
+def saved_at(folder):
+    state = folder / "state.npz"
+    return state.stat().st_mtime_ns if state.exists() else None
