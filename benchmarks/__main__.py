@@ -10,6 +10,7 @@ import platform
 from pathlib import Path
 
 _SUITES = ("a", "b", "c", "d", "memory", "gpu")
+_QUICK, _WHOLE = (0.05, 3), (1.0, 9)  # the share of the work, and the rounds
 _OUT = Path(__file__).parent / "RESULTS.md"
 _INTRO = """# Benchmarks
 
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.all_cores and hasattr(os, "sched_setaffinity"):
         # one core, so that CPU time is not spent on threads that wait for each other
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    scale, rounds = (0.05, 3) if options.quick else (1.0, 9)
+    scale, rounds = _QUICK if options.quick else _WHOLE
     report = [_INTRO.format(arguments=_spelled(options), rounds=rounds, **_where())]
     print(report[0], flush=True)
     for name in options.suite.split(",") if options.suite else _default_suites():

@@ -439,35 +439,30 @@ class BirthAndDeath(Kernel):
     comm: Collective = Collective()
 
     def init(self, key, position, data):
-        zeros = jnp.zeros((self.capacity, 2))
-        return Births({"x": zeros, "alive": jnp.zeros(self.capacity, bool)})
+        return Births({"x": jnp.zeros((self.capacity, 2)), "alive": jnp.zeros(self.capacity, bool)})
 
     def step(self, key, state, data):
-        keys = jax.random.split(as_keys(key).noise, 4)
-        fold = jax.vmap(jax.random.fold_in, (None, 0))
-        slot = jnp.arange(self.capacity)
-        shard = as_shard(data)
-        mean = self.comm.sum(jnp.where(shard.mask[:, None], shard.items, 0).sum(0)) / shard.total
-        move = jax.vmap(lambda key: jax.random.normal(key, (2,)))(fold(keys[0], slot))
-        alive = state.position["alive"]
-        alive = alive & jax.vmap(lambda key: jax.random.bernoulli(key, 0.97))(fold(keys[1], slot))
-        x = jnp.where(alive[:, None], state.position["x"] + move, 0)
-        birth = jax.random.bernoulli(keys[2], 0.5)
-        free = jnp.argmin(alive)
+        keys, shard = jax.random.split(as_keys(key).noise, 3), as_shard(data)
+        total = self.comm.sum(jnp.where(shard.mask[:, None], shard.items, 0).sum(0))
+        birth, place = jax.random.uniform(keys[0]) < 0.5, total / shard.total
+        lives = jax.random.uniform(keys[1], (self.capacity,)) < 0.96  # alike at every capacity
+        moves = jax.random.normal(keys[2], (self.capacity, 2))
+        alive = state.position["alive"] & lives
         overflow = birth & alive.all()
-        born = birth & ~overflow & (slot == free)
-        x = jnp.where(born[:, None], mean + jax.random.normal(keys[3], (2,)), x)
+        born = birth & ~overflow & (jnp.arange(self.capacity) == jnp.argmin(alive))
+        x = jnp.where(alive[:, None], state.position["x"], place) + moves
         alive = alive | born
-        return Births({"x": x, "alive": alive}), BirthInfo(alive.sum(), overflow)
+        position = {"x": jnp.where(alive[:, None], x, 0), "alive": alive}
+        return Births(position), BirthInfo(alive.sum(), overflow)
 
     def grow(self, state, capacity):
         pad = lambda x: jnp.pad(x, [(0, capacity - len(x))] + [(0, 0)] * (x.ndim - 1))
         return BirthAndDeath(capacity, self.comm), jax.tree.map(pad, state)
 
 
-def run_births(capacity, num_steps=60, position=None, **kwargs):
-    kernel = BirthAndDeath(capacity)
-    return sample(KEY, kernel, position, DATA[:7], num_steps=num_steps, **kwargs)
+def run_births(capacity, num_steps=40, position=None, **kwargs):
+    kernel, data = BirthAndDeath(capacity), np.round(8 * DATA[:7])  # whose sums are exact
+    return sample(KEY, kernel, position, data, num_steps=num_steps, **kwargs)
 
 
 def assert_same_slots(grown, roomy, axis):
@@ -486,8 +481,8 @@ def roomy():
 
 @pytest.mark.parametrize(
     "num_chains, engine",
-    [(None, None), (2, None), (None, Vmap(2)), (2, Vmap(2)), (2, Vmap(2, over="chains"))],
-    ids=["one", "chains", "shards", "chains and shards", "chains on shards"],
+    [(None, None), (2, None), (None, Vmap(2)), (2, Vmap(2, over="chains"))],
+    ids=["one", "chains", "shards", "chains on shards"],
 )
 def test_growth_does_not_change_the_chain(num_chains, engine, roomy):
     whole = roomy[num_chains]
@@ -502,11 +497,11 @@ def test_growth_does_not_change_the_chain(num_chains, engine, roomy):
 
 def test_a_grown_run_is_resumed_and_continued(roomy, tmp_path):
     saved = {"num_chains": 2, "chunk": 9, "checkpoint": tmp_path}
-    first = run_births(2, num_steps=40, **saved)
+    first = run_births(2, num_steps=25, **saved)
     assert first.trace["alive"].shape[-1] > 4
     assert_same_slots(run_births(2, **saved).trace, roomy[2].trace, 2)
-    rest = run_births(2, num_steps=20, position=first, num_chains=2)
-    assert_same_slots(rest.trace, jax.tree.map(lambda x: x[:, 40:], roomy[2].trace), 2)
+    rest = run_births(2, num_steps=15, position=first, num_chains=2)
+    assert_same_slots(rest.trace, jax.tree.map(lambda x: x[:, 25:], roomy[2].trace), 2)
 
 
 def test_moments_grow_too(roomy):

@@ -1,0 +1,265 @@
+"""Batchers by their inclusion frequencies, estimators by unbiasedness and covariance."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from sgmc_jax import (
+    SVRG,
+    AllReduce,
+    Collective,
+    ControlVariate,
+    Epoch,
+    Full,
+    FunctionModel,
+    Given,
+    Keys,
+    LinearModel,
+    Minibatch,
+    Summand,
+    Uniform,
+)
+from sgmc_jax.collective import Shard
+from sgmc_jax.random.feistel import permute, random_subset, round_words
+from tests.laws.moments import check_mean
+
+KEY = jax.random.key(5)
+FALSE_ALARM = 1e-7
+
+
+def subsets(num, size, draws):
+    draw = jax.jit(jax.vmap(lambda key: random_subset(key, num, size)))
+    return np.asarray(draw(jax.random.split(KEY, draws)))
+
+
+def check_uniform(counts, degrees_lost=1):
+    """Chi-square of counts that should be equal, two-sided: neither too uneven nor too even."""
+    counts = np.ravel(counts).astype(float)
+    statistic = np.sum((counts - counts.mean()) ** 2) / counts.mean()
+    p = stats.chi2.cdf(statistic, counts.size - degrees_lost)
+    assert FALSE_ALARM / 2 < p < 1 - FALSE_ALARM / 2, (statistic, counts.size)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 60, 1000, 65_537])
+def test_inclusion_and_pairs(size):
+    num = {2: 1, 3: 2, 5: 3, 60: 7, 1000: 10, 65_537: 64}[size]
+    draws = {1000: 100_000, 65_537: 20_000}.get(size, 40_000)
+    picked = subsets(num, size, draws)
+    assert picked.min() >= 0 and picked.max() < size
+    assert all(len(set(row)) == num for row in picked[:200])
+    # the first entries are independent over draws, so that their counts are multinomial
+    check_uniform(np.bincount(picked[:, 0], minlength=size))
+    check_uniform(np.bincount(picked[:, -1], minlength=size))
+    if num > 1:
+        check_pairs(picked[:, :2], size)
+
+
+def check_pairs(pairs, size):
+    """Ordered pairs are uniform: each one where they are few, else by residue, part and gap."""
+    first, second = pairs.astype(np.int64).T
+    if size <= 60:
+        codes = first * (size - 1) + second - (second > first)
+        check_uniform(np.bincount(codes, minlength=size * (size - 1)))
+        return
+    for of in (lambda x: x % 8, lambda x: x * 8 // size, lambda x: x // 8 % 8):
+        table = np.histogram2d(of(first), of(second), bins=(np.arange(9), np.arange(9)))[0]
+        check_two_way(table, size, of)
+    check_uniform_gaps((second - first) % size, size)
+
+
+def check_two_way(table, size, of):
+    cells = np.bincount(of(np.arange(size)), minlength=8).astype(float)
+    expected = np.outer(cells, cells) - np.diag(cells)
+    expected *= table.sum() / expected.sum()
+    statistic = np.sum((table - expected) ** 2 / expected)
+    p = stats.chi2.cdf(statistic, 63)
+    assert FALSE_ALARM / 2 < p < 1 - FALSE_ALARM / 2, statistic
+
+
+def check_uniform_gaps(gaps, size):
+    """Gaps are uniform on 1..size-1; the small ones tell most about a weak hash."""
+    assert gaps.min() > 0
+    near = np.sum((gaps <= 16) | (gaps >= size - 16))
+    p = stats.binom.cdf(near, len(gaps), 32 / (size - 1))
+    assert FALSE_ALARM / 2 < p < 1 - FALSE_ALARM / 2, near
+
+
+def test_all_pairs_of_a_thousand():
+    """Every one of 499,500 pairs, over a million subsets of five."""
+    picked = np.concatenate([subsets(5, 1000, 500_000)])
+    low, high = np.sort(picked[:, :2], axis=1).T.astype(np.int64)
+    counts = np.bincount(low * 1000 + high, minlength=10**6).reshape(1000, 1000)
+    check_uniform(counts[np.triu_indices(1000, 1)])
+
+
+def test_the_pair_law_sees_a_cyclic_shift():
+    """A random rotation includes every item equally, and yet its pairs are far from uniform."""
+    shift = np.asarray(jax.random.randint(KEY, (40_000, 1), 0, 60))
+    rotated = (shift + np.arange(7)) % 60
+    check_uniform(np.bincount(rotated[:, 0], minlength=60))
+    with pytest.raises(AssertionError):
+        check_pairs(rotated[:, :2], 60)
+
+
+@pytest.mark.parametrize("size", [1, 2, 60, 257, 1000, 4097, 100_000])
+def test_permutations_are_bijections(size):
+    values = permute(round_words(KEY), jnp.arange(size), size)
+    assert np.array_equal(np.sort(values), np.arange(size))
+    traced = jax.jit(lambda size: permute(round_words(KEY), jnp.arange(50) % size, size, 5000))
+    assert int(traced(jnp.array(size % 5000 + 1)).max()) <= size % 5000
+
+
+# -------------------------------------------------------------------------------- estimators
+
+N, BATCH, DIM = 10, 3, 2
+_rng = np.random.default_rng(1)
+X, Y = _rng.normal(size=(N, DIM)), _rng.normal(size=N)
+PRIOR = lambda w: -0.5 * w @ w
+FUNCTION = FunctionModel(PRIOR, lambda w, z: -0.5 * (z[1] - z[0] @ w) ** 2)
+LINEAR = LinearModel(PRIOR, lambda eta, y: -0.5 * (y - eta) ** 2)
+SUM = Summand(lambda w: -w, lambda w, z: z[0] * (z[1] - z[0] @ w))
+POINT, CENTRE = np.array([0.7, -0.4]), np.array([0.2, 0.1])
+TERMS = X * (Y - X @ POINT)[:, None]
+ANCHORED_TERMS = TERMS - X * (Y - X @ CENTRE)[:, None]
+FULL = -POINT + TERMS.sum(0)
+
+
+def spread(terms, replace=False):
+    centred = terms - terms.mean(0)
+    covariance = centred.T @ centred / (N - 1)
+    factor = N**2 / BATCH * ((N - 1) / N if replace else 1 - BATCH / N)
+    return factor * covariance
+
+
+def estimates(grad, draws=100_000, point=POINT, start=CENTRE):
+    data = (jnp.asarray(X), jnp.asarray(Y))
+    estate = grad.init(KEY, jnp.asarray(start), data)
+    one = lambda key: grad.estimate(key, estate, jnp.asarray(point), data)[0]
+    return jax.jit(jax.vmap(one))(jax.random.split(KEY, draws))
+
+
+def check_estimator(grad, covariance):
+    values = np.asarray(estimates(grad).value, np.float64)
+    check_mean(values, FULL, 0.05)
+    centred = values - FULL
+    check_mean(centred[:, :, None] * centred[:, None, :], covariance, 0.06)
+
+
+@pytest.mark.parametrize("model", [FUNCTION, LINEAR, SUM], ids=["function", "linear", "sum"])
+@pytest.mark.parametrize("replace", [False, True])
+def test_minibatch(model, replace):
+    check_estimator(Minibatch(model, Uniform(BATCH, replace=replace)), spread(TERMS, replace))
+
+
+@pytest.mark.parametrize("model", [FUNCTION, LINEAR, SUM], ids=["function", "linear", "sum"])
+def test_control_variate_and_svrg(model):
+    inner = Minibatch(model, Uniform(BATCH))
+    check_estimator(ControlVariate(inner, CENTRE), spread(ANCHORED_TERMS))
+    check_estimator(SVRG(inner, every=5), spread(ANCHORED_TERMS))
+    at_centre = estimates(ControlVariate(inner, CENTRE), 10, point=CENTRE).value
+    np.testing.assert_allclose(at_centre, np.tile(at_centre[0], (10, 1)), atol=1e-4)
+
+
+def test_the_estimator_law_sees_a_prior_counted_twice():
+    twice = FunctionModel(lambda w: 2 * PRIOR(w), FUNCTION.loglik_function)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_estimator(Minibatch(twice, Uniform(BATCH)), spread(TERMS))
+
+
+def test_svrg_recentres_every_few_steps():
+    data, grad = (jnp.asarray(X), jnp.asarray(Y)), SVRG(Minibatch(FUNCTION, Uniform(BATCH)), 3)
+    for counted in (True, False):
+        estate, centres = grad.init(KEY, jnp.asarray(CENTRE), data), []
+        for i in range(7):
+            position = jnp.full(2, float(i))
+            key = Keys(KEY, jax.random.fold_in(KEY, i), jnp.array(i) if counted else None)
+            _, estate = grad.estimate(key, estate, position, data)
+            centres.append(float(estate.centre[0]))
+            np.testing.assert_allclose(
+                estate.full.value, X.T @ (Y - X @ np.asarray(estate.centre)), rtol=1e-4
+            )
+        assert centres[1:] == [centres[0]] * 2 + [3.0] * 3 + [6.0]
+
+
+def test_log_densities_are_those_of_the_full_data():
+    data = (jnp.asarray(X), jnp.asarray(Y))
+    exact = FUNCTION.logprior(POINT) + FUNCTION.loglik_batch(jnp.asarray(POINT), data).sum()
+    full = estimates(Minibatch(FUNCTION, Full()), 1).logdensity[0]
+    np.testing.assert_allclose(full, exact, rtol=1e-5)
+    for grad in [ControlVariate(Minibatch(LINEAR, Uniform(BATCH)), CENTRE)]:
+        check_mean(np.asarray(estimates(grad).logdensity), exact, 0.05)
+
+
+def test_a_full_pass_in_pieces(monkeypatch):
+    import sgmc_jax.gradients.minibatch as minibatch
+
+    data, grad = (jnp.asarray(X), jnp.asarray(Y)), Minibatch(FUNCTION, Full())
+    whole = grad.full(jnp.asarray(POINT), data)
+    monkeypatch.setattr(minibatch, "_FULL_CHUNK", 4)
+    pieces = grad.full(jnp.asarray(POINT), data)
+    np.testing.assert_allclose(whole.value, pieces.value, rtol=1e-5)
+    np.testing.assert_allclose(whole.logdensity, pieces.logdensity, rtol=1e-5)
+
+
+def test_an_epoch_sees_every_item_once():
+    data, batcher, n = jnp.arange(N), Epoch(4), 3
+    bstate, seen = batcher.init(KEY, data), []
+    for i in range(2 * n):
+        batch, bstate = batcher.draw(jax.random.fold_in(KEY, i), bstate, data)
+        real = np.asarray(batch.weight) > 0
+        np.testing.assert_allclose(batch.weight[real], N / real.sum())
+        seen.append(np.asarray(batch.items)[real])
+    epochs = [np.concatenate(seen[:n]), np.concatenate(seen[n:])]
+    assert all(sorted(epoch) == list(range(N)) for epoch in epochs)
+    assert not np.array_equal(*epochs)
+
+
+def test_given_weighs_a_streamed_batch():
+    batch, _ = Given(total=100).draw(KEY, (), jnp.arange(5.0))
+    np.testing.assert_allclose(batch.weight, 20.0)
+
+
+@pytest.mark.parametrize("sizes", [(4, 4, 2), (4, 0, 6), (0, 1, 9)])
+def test_all_reduce_over_ragged_shards(sizes):
+    """Shards of any size, empty ones too: unbiased, and the prior counted once."""
+    rows, starts = max(sizes), np.concatenate([[0], np.cumsum(sizes)])
+    index = np.minimum(starts[:-1, None] + np.arange(rows), N - 1)
+    grad = AllReduce(Minibatch(FUNCTION, Uniform(2)), comm=Collective("shard", 3))
+
+    def on_shard(x, y, size, start, key):
+        data = Shard((x, y), size, start, N)
+        estate = grad.init(key, jnp.asarray(POINT), data)
+        return grad.estimate(key, estate, jnp.asarray(POINT), data)[0].value
+
+    shards = jax.vmap(on_shard, (0, 0, 0, 0, None), axis_name="shard")
+    args = (X[index], Y[index], jnp.array(sizes), jnp.array(starts[:-1]))
+    values = jax.jit(jax.vmap(lambda key: shards(*args, key)))(jax.random.split(KEY, 50_000))
+    np.testing.assert_allclose(values[:, 0], values[:, 1], rtol=1e-5)
+    check_mean(np.asarray(values[:, 0]), FULL, 0.1)
+
+
+def test_per_item_terms_add_up():
+    data = (jnp.asarray(X), jnp.asarray(Y))
+    for model in (FUNCTION, LINEAR, SUM):
+        grad = Minibatch(model, Full())
+        batch, _ = grad.draw(KEY, grad.init(KEY, POINT, data), data)
+        np.testing.assert_allclose(grad.per_item(batch, jnp.asarray(POINT)), TERMS, rtol=1e-4)
+
+
+def test_a_matrix_valued_linear_model():
+    """Softmax regression: the linear hook, the function, and their differences agree."""
+    labels = np.arange(N) % 3
+    loglik = lambda eta, y: jax.nn.log_softmax(eta)[y]
+    linear = LinearModel(lambda w: -0.5 * jnp.sum(w**2), loglik)
+    function = FunctionModel(linear.logprior_function, lambda w, z: loglik(z[0] @ w, z[1]))
+    here, there = jnp.asarray(_rng.normal(size=(2, DIM, 3)))
+    items, weight = (jnp.asarray(X), jnp.asarray(labels)), jnp.arange(1.0, N + 1)
+    for a, b in itertools.combinations([linear, function], 2):
+        np.testing.assert_allclose(a.per_item(here, items), b.per_item(here, items), rtol=1e-4)
+        gaps = [m.difference(here, there, items, weight) for m in (a, b)]
+        np.testing.assert_allclose(gaps[0].value, gaps[1].value, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(gaps[0].logdensity, gaps[1].logdensity, rtol=1e-4)

@@ -1,0 +1,354 @@
+"""Bad input raises when a thing is made, or at the door of `sample`, and says what it got."""
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import (
+    SVRG,
+    AllReduce,
+    ControlVariate,
+    Epoch,
+    Full,
+    FunctionModel,
+    Given,
+    Kernel,
+    Minibatch,
+    Pmap,
+    Product,
+    ShardMap,
+    Sphere,
+    Splitting,
+    Summand,
+    Uniform,
+    Vmap,
+    cycle,
+    draw,
+    find_mode,
+    gibbs,
+    hmc,
+    mala,
+    repeat,
+    sample,
+    scir,
+    sggmc,
+    sghmc,
+    sgld,
+    sgnht,
+    thin,
+)
+
+KEY = jax.random.key(0)
+ZERO = np.zeros(2, np.float32)
+POLE = np.array([1.0, 0.0], np.float32)
+DATA = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+HOLE = np.where(np.arange(40)[:, None] == 3, np.nan, DATA).astype(np.float32)
+MODEL = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -0.5 * (z - x) @ (z - x))
+PAIRS = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -0.5 * (z[1] - z[0] @ x) ** 2)
+GRAD, EXACT = Minibatch(MODEL, Uniform(5)), Minibatch(MODEL, Full())
+COUNTS = Minibatch(Summand(jnp.ones(2), lambda position, z: z), Uniform(5))
+SGLD = sgld(GRAD, 1e-2)
+ON_SPHERE = sggmc(GRAD, Sphere(), 1e-2)
+STREAMED = sgld(Minibatch(MODEL, Given(40)), 1e-2)
+
+
+class Case(NamedTuple):
+    name: str
+    make: Callable[[], Any]
+    message: str  # a pattern
+    error: type = ValueError
+
+
+def go(kernel=SGLD, position=ZERO, data=DATA, key=KEY, **kwargs):
+    return sample(key, kernel, position, data, **({"num_steps": 2} | kwargs))
+
+
+def at(kernel, step_size, **kwargs):
+    return lambda: kernel(step_size, **kwargs)
+
+
+# ------------------------------------------------------------------------- hyperparameters
+
+OF_STEP_SIZE = {
+    "sgld": lambda h: sgld(GRAD, h),
+    "sghmc": lambda h: sghmc(GRAD, h),
+    "sgnht": lambda h: sgnht(GRAD, h),
+    "sggmc": lambda h: sggmc(GRAD, Sphere(), h),
+    "scir": lambda h: scir(COUNTS, h),
+    "hmc": lambda h: hmc(EXACT, h),
+    "mala": lambda h: mala(EXACT, h),
+}
+OF_FRICTION = {
+    "sghmc": lambda c: sghmc(GRAD, 1e-2, c),
+    "sgnht": lambda c: sgnht(GRAD, 1e-2, c),
+    "sggmc": lambda c: sggmc(GRAD, Sphere(), 1e-2, c),
+}
+SKEW = np.array([[1.0, 0.5], [0.0, 1.0]])
+
+
+def corrected(covariance, **kwargs):
+    return lambda: sghmc(GRAD, 1e-2, noise_covariance=covariance, **kwargs)
+
+
+HYPERPARAMETERS = [
+    *[
+        Case(f"{name} step_size {h}", at(make, h), f"step_size must be finite and.*{h}")
+        for name, make in OF_STEP_SIZE.items()
+        for h in (-0.1, 0.0, float("nan"))
+    ],
+    *[
+        Case(f"{name} friction {c}", at(make, c), f"friction must be finite and positive.*{c}")
+        for name, make in OF_FRICTION.items()
+        for c in (-0.1, 0.0, float("nan"))
+    ],
+    Case("temperature", lambda: sgld(GRAD, 1e-2, temperature=-1.0), "temperature must.*-1.0"),
+    Case("batch_size 0", lambda: Uniform(0), "batch_size must be a whole number.*0"),
+    Case("batch_size float", lambda: Uniform(2.5), "batch_size must be a whole number.*2.5"),
+    Case("batch_size Epoch", lambda: Epoch(-1), "batch_size must be a whole number.*-1"),
+    Case("batch_size array", lambda: Uniform(jnp.ones(2)), "batch_size must be a whole number"),
+    Case("total", lambda: Given(0), "total must be a whole number.*0"),
+    Case("every", lambda: SVRG(GRAD, 0), "every must be a whole number.*0"),
+    Case("covariance too large", lambda: sgld(GRAD, 1e-2, noise_covariance=201.0), "exceeds"),
+    Case("covariance for sghmc", corrected(1e4), "noise_covariance exceeds.*10000|1e.04"),
+    Case("covariance skew", corrected(SKEW), "noise_covariance must be symmetric"),
+    Case("covariance not square", corrected(np.ones((2, 3))), r"noise_covariance.*square.*2, 3"),
+    Case("covariance negative", corrected(-1.0), "noise_covariance must be.*-1.0"),
+    Case("covariance NaN", corrected(np.diag([1.0, np.nan])), "noise_covariance"),
+    Case(
+        "covariance and word",
+        corrected(1.0, word="BAOAB"),
+        "noise_covariance can be subtracted in.*BAOAB",
+    ),
+    Case("letters", lambda: sghmc(GRAD, 1e-2, word="AXB"), "word must be made of.*'AXB'"),
+    Case("no letters", lambda: sghmc(GRAD, 1e-2, word=""), "word must be made of.*''"),
+    Case("no pieces", lambda: Splitting("AB", {}, GRAD, 1e-2), "word must be made of.*'AB'"),
+    Case("Euler on a sphere", lambda: sgnht(GRAD, 1e-2, space=Sphere(), word="EAT"), "Euclidean"),
+    Case("hmc minibatch", lambda: hmc(GRAD, 0.1), "grad must be exact"),
+    Case("mala minibatch", lambda: mala(GRAD, 0.1), "grad must be exact"),
+    Case("mala schedule", lambda: mala(EXACT, lambda k: 0.1), "step_size must be a num", TypeError),
+    Case("hmc steps", lambda: hmc(EXACT, 0.1, 0), "num_integration_steps must be.*0"),
+    Case("hmc float steps", lambda: hmc(EXACT, 0.1, 2.0), "num_integration_steps must be.*2.0"),
+]
+
+# ----------------------------------------------------------------------------------- parts
+
+PARTS = [
+    Case("grad", lambda: sgld(MODEL, 1e-2), "grad must be an estimator.*FunctionModel", TypeError),
+    Case("model", lambda: Minibatch(jnp.sum, Full()), "model must be a Model", TypeError),
+    Case("batcher", lambda: Minibatch(MODEL, 5), "batcher must be a Batcher.*int", TypeError),
+    Case("space", lambda: sggmc(GRAD, "sphere", 1e-2), "space must be a Space.*str", TypeError),
+    Case("space class", lambda: sggmc(GRAD, Sphere, 1e-2), "space must be a Space", TypeError),
+    Case("hmc space", lambda: hmc(EXACT, 0.1, space="sphere"), "space must be.*str", TypeError),
+    Case("sgnht space", lambda: sgnht(GRAD, 0.1, space="sphere"), "space must be.*str", TypeError),
+    Case("product", lambda: Product({"x": 3}), "spaces must be a pytree of spaces.*int", TypeError),
+    Case(
+        "control variate of a stream",
+        lambda: ControlVariate(Minibatch(MODEL, Given(40)), ZERO),
+        "ControlVariate needs all of the data.*Given",
+        TypeError,
+    ),
+    Case(
+        "svrg of a stream",
+        lambda: SVRG(AllReduce(Minibatch(MODEL, Given(40))), 3),
+        "SVRG needs all of the data.*Given",
+        TypeError,
+    ),
+    Case("AllReduce", lambda: AllReduce(SVRG(GRAD, 3)), "put SVRG outside", TypeError),
+    Case("AllReduce of no estimator", lambda: AllReduce(MODEL), "inner must be an est", TypeError),
+    Case("centred on nothing", lambda: ControlVariate(MODEL, ZERO), "inner must be an", TypeError),
+    Case("svrg of no estimator", lambda: SVRG(MODEL, 3), "inner must be an estimator", TypeError),
+    Case("no blocks", lambda: gibbs(), "at least one block"),
+    Case("block of no function", lambda: gibbs(x=SGLD), "block 'x' must be a function", TypeError),
+    Case("no kernels", lambda: cycle(), "at least one kernel"),
+    Case("cycle", lambda: cycle(SGLD, 3), "kernel must be a Kernel, got int", TypeError),
+    Case("repeat", lambda: repeat(SGLD, 0), "num_steps must be.*0"),
+    Case("thin", lambda: thin(3, 2), "kernel must be a Kernel, got int", TypeError),
+    Case("Vmap", lambda: Vmap(0), "size must be a whole number.*0"),
+    Case("Vmap over", lambda: Vmap(2, over="items"), 'over must be "data".*items'),
+    Case("Pmap", lambda: Pmap(9), "size must be at most the number of devices, got 9 of 8"),
+    Case("ShardMap", lambda: ShardMap(2.5), "size must be a whole number.*2.5"),
+    Case("mode", lambda: find_mode(KEY, GRAD, ZERO, DATA), "model must be a Model", TypeError),
+]
+
+# ---------------------------------------------------------------- positions and data, at the door
+
+
+def mine(rest):
+    return draw(lambda key, data: jax.random.normal(key))
+
+
+GIBBS = gibbs(x=mine, y=mine)
+TWO = {"x": np.float32(0), "y": np.float32(0)}
+ANCHORED = sgld(ControlVariate(GRAD, ZERO), 1e-2)
+ON_PAIRS = sgld(Minibatch(PAIRS, Uniform(5)), 1e-2)
+BOTH = sggmc(GRAD, Product({"x": Sphere()}), 1e-2)
+ONE_BAD = np.array([[0, 0], [0, np.nan]], np.float32)
+COVARIANCE_3 = sgld(GRAD, 1e-2, noise_covariance=np.eye(3, dtype=np.float32))
+VARIANCES_3 = sgld(GRAD, 1e-2, noise_covariance=np.ones(3, np.float32))
+
+
+def broken_stream(i):
+    return DATA[: 3 + i // 2]
+
+
+POSITIONS_AND_DATA = [
+    Case("large batch", lambda: go(sgld(Minibatch(MODEL, Uniform(41)), 1e-2)), "got 41 for 40"),
+    Case("large epoch", lambda: go(sgld(Minibatch(MODEL, Epoch(41)), 1e-2)), "got 41 for 40"),
+    Case("off the sphere", lambda: go(ON_SPHERE), "position must have unit length"),
+    Case("scalar on the sphere", lambda: go(ON_SPHERE, np.float32(1)), "position must be a vector"),
+    Case("off a product", lambda: go(BOTH, {"x": 2 * POLE}), "position.*must have unit length"),
+    Case("not the product's", lambda: go(BOTH, {"y": POLE}), "position must have the structure"),
+    Case("unequal axes", lambda: go(ON_PAIRS, data=(DATA, DATA[:39, 0])), "leading axes.*39"),
+    Case("scalar data", lambda: go(ON_PAIRS, data=(DATA, 1.0)), r"data\[1\] must have a leading"),
+    Case("integers", lambda: go(position=np.zeros(2, int)), "position must be fl.*int", TypeError),
+    Case("truths", lambda: go(position=np.zeros(2, bool)), "position must be fl.*bool", TypeError),
+    Case("text", lambda: go(position="start"), "position must be an array.*str", TypeError),
+    Case(
+        "text for data", lambda: go(data=["a", "b"]), r"data\[0\] must be an array.*str", TypeError
+    ),
+    Case("NaN data", lambda: go(data=HOLE), "data must be finite"),
+    Case("NaN data for hmc", lambda: go(hmc(EXACT, 0.1), data=HOLE), "data must be finite"),
+    Case("NaN data inside", lambda: go(ON_PAIRS, data=(HOLE, DATA[:, 0])), r"data\[0\] must be"),
+    Case("infinite position", lambda: go(position=ZERO + np.inf), "position must be finite"),
+    Case("NaN start", lambda: go(position=ONE_BAD, num_chains=2), "position must be finite"),
+    Case("NaN made", lambda: go(position=lambda key: ZERO * np.nan), "position must be finite"),
+    Case(
+        "centre of another structure",
+        lambda: go(ANCHORED, {"x": ZERO}),
+        "centre must have the structure",
+    ),
+    Case("centre of another shape", lambda: go(ANCHORED, ZERO[:1]), r"centre must have.*\(2"),
+    Case("covariance of another size", lambda: go(COVARIANCE_3), r"noise_covariance.*3.*2"),
+    Case("variances of another size", lambda: go(VARIANCES_3), r"noise_covariance.*3.*2"),
+    Case("gibbs names", lambda: go(GIBBS, {"x": ZERO}), r"blocks \['x', 'y'\], got \['x'\]"),
+    Case("gibbs position", lambda: go(GIBBS, ZERO), r"dict of the blocks .*ndarray|Array"),
+    Case(
+        "gibbs block",
+        lambda: go(gibbs(x=mine, y=lambda rest: 3), TWO),
+        "block 'y' must build a kernel, got int",
+        TypeError,
+    ),
+    Case("empty stream", lambda: go(STREAMED, data=iter(())), "data"),
+    Case(
+        "NaN stream",
+        lambda: go(STREAMED, data=lambda i: HOLE[:5]),
+        "data must be finite",
+    ),
+    Case(
+        "uneven stream",
+        lambda: go(STREAMED, data=broken_stream, num_steps=6),
+        r"data.*batch 2.*\(4, 2\)",
+    ),
+]
+
+# ------------------------------------------------------------------------ arguments of `sample`
+
+
+class State(NamedTuple):
+    position: Any
+
+
+def stepping(step, init=lambda key, position, data: State(position)):
+    return lambda **kwargs: go(Kernel.from_functions(init, step), **kwargs)
+
+
+class Bare(Kernel):
+    """Forgets to call its position a position."""
+
+    def init(self, key, position, data):
+        return (position,)
+
+    def step(self, key, state, data):
+        return state, None
+
+
+stays = lambda key, state, data: (state, None)
+wider = stepping(lambda key, state, data: (State(jnp.zeros(3)), None))
+halved = stepping(lambda key, state, data: (State(state.position.astype(jnp.float16)), None))
+nested = stepping(lambda key, state, data: (State({"x": state.position}), None))
+alone = stepping(lambda key, state, data: state.position)
+nameless = stepping(stays, lambda key, position, data: (position,))
+
+
+UNEVEN = sgld(GRAD, jnp.ones(2), temperature=jnp.ones(3))
+ARGUMENTS = [
+    Case("no kernel", lambda: go("sgld"), "kernel must be a Kernel, got str", TypeError),
+    Case("pair", lambda: go((1, 2)), "kernel must be a Kernel, got tuple", TypeError),
+    Case("kernel function", lambda: go(sgld), "kernel must be a Kernel, got function", TypeError),
+    Case("estimator", lambda: go(GRAD), "kernel must be a Kernel, got Minibatch", TypeError),
+    Case("key missing", lambda: sample(SGLD, ZERO, DATA, num_steps=2), "data", TypeError),
+    Case("key None", lambda: go(key=None), "key must be one JAX key", TypeError),
+    Case("key number", lambda: go(key=0), "key must be one JAX key", TypeError),
+    Case("key scalar", lambda: go(key=np.float32(0)), "key must be one JAX key", TypeError),
+    Case("key floats", lambda: go(key=jnp.zeros(2)), "key must be one JAX key", TypeError),
+    Case("keys", lambda: go(key=jax.random.split(KEY)), "key must be one JAX key", TypeError),
+    Case(
+        "raw keys",
+        lambda: go(key=jax.random.key_data(jax.random.split(KEY))),
+        "key must be one JAX key",
+        TypeError,
+    ),
+    Case("num_steps 0", lambda: go(num_steps=0), "num_steps must be a whole number.*0"),
+    Case("num_steps float", lambda: go(num_steps=1e3), "num_steps must be a whole number.*1000.0"),
+    Case("burn_in", lambda: go(burn_in=2), "burn_in must be less than num_steps, got 2 of 2"),
+    Case("burn_in -1", lambda: go(burn_in=-1), "burn_in must be a whole number.*-1"),
+    Case("thin", lambda: go(thin=0), "thin must be a whole number.*0"),
+    Case("chunk", lambda: go(chunk=0), "chunk must be a whole number.*0"),
+    Case("num_chains", lambda: go(num_chains=0), "num_chains must be a whole number.*0"),
+    Case("kernel_axis", lambda: go(kernel_axis=1), "kernel_axis must be 0 or None, got 1"),
+    Case("stacks of two sizes", lambda: go(UNEVEN, kernel_axis=0), "kernel_axis=0 .*stack"),
+    Case("no stack", lambda: go(kernel_axis=0), "kernel_axis=0 .*stack"),
+    Case("record", lambda: go(record="position"), "record must be a function.*'pos", TypeError),
+    Case("reduce", lambda: go(reduce="mean"), "reduce must be a function.*'mean'", TypeError),
+    Case(
+        "record and reduce",
+        lambda: go(record=lambda state, info: state, reduce=True),
+        "record and reduce exclude",
+    ),
+    Case("on_error", lambda: go(on_error="stop"), 'on_error must be "flag" or "raise", got \'stop'),
+    Case("engine", lambda: go(engine=8), "engine must be an Engine or None, got int", TypeError),
+    Case("engine class", lambda: go(engine=Vmap), "engine must be an Engine or None", TypeError),
+    Case("engine data", lambda: go(engine=Vmap(2, over="data")), "AllReduce"),
+    Case("engine chains", lambda: go(engine=Vmap(2), num_chains=3), "num_chains must be a mult.*3"),
+    Case("no position", nameless, "init must return a state with a `position`.*tuple", TypeError),
+    Case("no position in a class", lambda: go(Bare()), "init must return a state with", TypeError),
+    Case("step shape", wider, r"state.position, got float32\(3,\) for float32\(2,\)", TypeError),
+    Case("step dtype", halved, r"state.position, got float16\(2,\) for float32", TypeError),
+    Case("step structure", nested, "step must return a state of the structure", TypeError),
+    Case("step of one", alone, r"step must return .*\(state, info\)", TypeError),
+    Case("axes of a run", lambda: go(position=go(), num_chains=2), "position has the axes.*draw"),
+]
+
+
+@pytest.mark.parametrize(
+    "case", [*HYPERPARAMETERS, *PARTS, *POSITIONS_AND_DATA, *ARGUMENTS], ids=lambda case: case.name
+)
+def test_bad_input_is_refused(case: Case):
+    with pytest.raises(case.error, match=re.compile(case.message, re.DOTALL)) as caught:
+        case.make()
+    assert len(str(caught.value)) < 400, "the message is one of ours, not of the machinery"
+
+
+@pytest.mark.parametrize(
+    "name, other", [("key", {"key": jax.random.key(1)}), ("data", {"data": DATA[:30]})]
+)
+def test_a_checkpoint_of_another_run_is_refused(name, other, tmp_path):
+    go(checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=f"checkpoint .* its {name} differs"):
+        go(checkpoint=tmp_path, **other)
+
+
+def test_checks_look_at_values_only_where_there_are_some():
+    """A kernel can be made inside a transformation, where its numbers are not known."""
+
+    def make(h):
+        kernel = sghmc(GRAD, h, h, noise_covariance=h)
+        state = kernel.init(KEY, jnp.asarray(ZERO), jnp.asarray(DATA))
+        return kernel.step(KEY, state, jnp.asarray(DATA))[0].position
+
+    assert jax.eval_shape(jax.vmap(make), jnp.zeros(3)).shape == (3, 2)
