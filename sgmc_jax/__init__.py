@@ -44,6 +44,8 @@ from .model import Summand as Summand
 from .run import Run as Run
 from .sample import sample as sample
 from .sample import scan_kernel as scan_kernel
+from .schedules import Cyclical as Cyclical
+from .schedules import PolynomialDecay as PolynomialDecay
 from .spaces import Euclidean as Euclidean
 from .spaces import Product as Product
 from .spaces import Space as Space

@@ -70,6 +70,11 @@ def finite(name: str, tree: PyTree) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         if not is_concrete(leaf) or not jnp.issubdtype(jnp.result_type(leaf), jnp.inexact):
             continue
-        if not bool(jnp.all(jnp.isfinite(leaf))):
+        if not bool(_all_finite(leaf)):
             where = jax.tree_util.keystr(path)
             raise ValueError(f"{name}{where} must be finite, got NaN or infinity")
+
+
+@jax.jit
+def _all_finite(x: Array) -> Array:
+    return jnp.all(jnp.isfinite(x))  # compiled, so that no array of truths as large as x is made

@@ -160,7 +160,9 @@ def _take(shard: Shard, index: Array, num_real: Any, *, distinct: bool) -> Batch
     """The rows at `index`, the first `num_real` of which count."""
     weight = jnp.asarray(shard.size / jnp.maximum(num_real, 1), jnp.result_type(float))
     weight = jnp.where(jnp.arange(len(index)) < num_real, weight, 0)
-    items = jax.tree.map(lambda x: jnp.asarray(x).at[index].get(mode="promise_in_bounds"), shard.items)
+    items = jax.tree.map(
+        lambda x: jnp.asarray(x).at[index].get(mode="promise_in_bounds"), shard.items
+    )
     return Batch(items, weight, index, distinct)
 
 

@@ -60,7 +60,7 @@ class Model(ItemSum):
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
         def total(position: Position) -> Array:
             logliks = self.loglik_batch(position, items)
-            return jnp.dot(weight.astype(logliks.dtype), logliks)
+            return jnp.sum(weight.astype(logliks.dtype) * logliks)
 
         logdensity, gradient = jax.value_and_grad(total)(position)
         return Estimate(gradient, logdensity)
@@ -180,7 +180,7 @@ class LinearModel(Model):
         gap = slope_here - slope_there
         weight = weight.astype(gap.dtype)
         gradient = jnp.einsum("n...,nd->d...", jnp.einsum("n,n...->n...", weight, gap), x)
-        return Estimate(gradient, weight @ (here - there))
+        return Estimate(gradient, jnp.sum(weight * (here - there)))
 
 
 class Summand(ItemSum):

@@ -110,7 +110,7 @@ HYPERPARAMETERS = [
     Case("batch_size 0", lambda: Uniform(0), "batch_size must be a whole number.*0"),
     Case("batch_size float", lambda: Uniform(2.5), "batch_size must be a whole number.*2.5"),
     Case("batch_size Epoch", lambda: Epoch(-1), "batch_size must be a whole number.*-1"),
-    Case("batch_size array", lambda: Uniform(jnp.ones(2)), "batch_size must be a whole number"),
+    Case("batch_size array", lambda: Uniform(np.ones(2)), "batch_size must be a whole number"),
     Case("total", lambda: Given(0), "total must be a whole number.*0"),
     Case("every", lambda: SVRG(GRAD, 0), "every must be a whole number.*0"),
     Case("covariance too large", lambda: sgld(GRAD, 1e-2, noise_covariance=201.0), "exceeds"),
@@ -223,8 +223,8 @@ POSITIONS_AND_DATA = [
         "centre must have the structure",
     ),
     Case("centre of another shape", lambda: go(ANCHORED, ZERO[:1]), r"centre must have.*\(2"),
-    Case("covariance of another size", lambda: go(COVARIANCE_3), r"noise_covariance.*3.*2"),
-    Case("variances of another size", lambda: go(VARIANCES_3), r"noise_covariance.*3.*2"),
+    Case("covariance of another size", lambda: go(COVARIANCE_3), r"noise_covariance.*\(2.*\(3"),
+    Case("variances of another size", lambda: go(VARIANCES_3), r"noise_covariance.*\(2.*\(3"),
     Case("gibbs names", lambda: go(GIBBS, {"x": ZERO}), r"blocks \['x', 'y'\], got \['x'\]"),
     Case("gibbs position", lambda: go(GIBBS, ZERO), r"dict of the blocks .*ndarray|Array"),
     Case(
@@ -242,7 +242,7 @@ POSITIONS_AND_DATA = [
     Case(
         "uneven stream",
         lambda: go(STREAMED, data=broken_stream, num_steps=6),
-        r"data.*batch 2.*\(4, 2\)",
+        r"data.*\(4, 2\).*batch 2",
     ),
 ]
 

@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_small_demo_meets_the_bars(tmp_path, capsys):
-    """Errors of the means and sds are 4 standard errors or more inside the bars."""
+    """Errors of the means and sds are 3 standard errors or more inside the bars."""
     pytest.importorskip("sklearn")
     pytest.importorskip("matplotlib")
     from experiments.quickstart.__main__ import main

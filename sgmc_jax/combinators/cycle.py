@@ -59,6 +59,7 @@ def cycle(*kernels: Kernel) -> Cycle:
 
     Example:
         >>> import jax
+        >>> from sgmc_jax import draw
         >>> kernel = cycle(
         ...     draw(lambda key, data: jax.random.normal(key)), draw(lambda key, data: 1.0)
         ... )

@@ -90,7 +90,7 @@ def gibbs(**blocks: Callable) -> Gibbs:
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> from sgmc_jax import sample
+        >>> from sgmc_jax import draw, sample
         >>> kernel = gibbs(
         ...     x=lambda rest: draw(lambda key, data: 0.5 * rest["y"] + jax.random.normal(key)),
         ...     y=lambda rest: draw(lambda key, data: 0.5 * rest["x"] + jax.random.normal(key)),

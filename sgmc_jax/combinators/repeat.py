@@ -61,6 +61,7 @@ def repeat(kernel: Kernel, num_steps: int) -> Repeat:
 
     Example:
         >>> import jax
+        >>> from sgmc_jax import draw
         >>> kernel = repeat(draw(lambda key, data: jax.random.normal(key)), 3)
         >>> state = kernel.init(jax.random.key(0), jax.numpy.zeros(()), None)
         >>> state, infos = kernel.step(jax.random.key(1), state, None)
@@ -81,6 +82,7 @@ def thin(kernel: Kernel, num_steps: int) -> Repeat:
 
     Example:
         >>> import jax
+        >>> from sgmc_jax import draw
         >>> kernel = thin(draw(lambda key, data: jax.random.normal(key)), 3)
         >>> state = kernel.init(jax.random.key(0), jax.numpy.zeros(()), None)
         >>> state, info = kernel.step(jax.random.key(1), state, None)
