@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from . import _checks, _loop, _tree
-from ._host import Host, Layout
+from ._host import Host
 from ._loop import Plan
+from ._programs import Layout
 from ._stream import Stream, open_data
 from ._types import Data, Kernel, Keys, Position
 from .checkpoint import Checkpoint, fingerprint

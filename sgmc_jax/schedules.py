@@ -61,16 +61,12 @@ class Cyclical(eqx.Module):
 
     Example:
         >>> schedule = Cyclical(0.1, cycle_length=10)
-        >>> (
-        ...     round(float(schedule(0)), 3),
-        ...     round(float(schedule(5)), 3),
-        ...     round(float(schedule(10)), 3),
-        ... )
-        (0.1, 0.05, 0.1)
+        >>> [round(float(schedule(k)), 3) for k in (0, 5, 10)]
+        [0.1, 0.05, 0.1]
 
     Reference:
-        Zhang et al. (2020), Cyclical stochastic gradient MCMC for Bayesian deep learning, equation 1,
-        with the length of a cycle in place of the numbers of steps and of cycles.
+        Zhang et al. (2020), Cyclical stochastic gradient MCMC for Bayesian deep learning, equation
+        1, with the length of a cycle in place of the numbers of steps and of cycles.
     """
 
     initial: Array = eqx.field(converter=as_real)

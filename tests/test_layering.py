@@ -11,7 +11,18 @@ LAYERS = [
     {"batching", "model", "combinators", "spaces", "transitions", "schedules"},
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},
-    {"_loop", "_stream", "_host", "sample", "run", "engines", "checkpoint", "tune", "diagnostics"},
+    {
+        "_loop",
+        "_stream",
+        "_programs",
+        "_host",
+        "sample",
+        "run",
+        "engines",
+        "checkpoint",
+        "tune",
+        "diagnostics",
+    },
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # transitions act on spaces, and batchers draw random subsets: the one edge inside a layer

@@ -461,17 +461,17 @@ class BirthAndDeath(Kernel):
 
 
 def run_births(capacity, num_steps=40, position=None, **kwargs):
-    kernel, data = BirthAndDeath(capacity), np.round(8 * DATA[:8])  # whose mean is exact
-    return sample(KEY, kernel, position, data, num_steps=num_steps, **kwargs)
+    kernel = BirthAndDeath(capacity)
+    return sample(KEY, kernel, position, DATA[:7], num_steps=num_steps, **kwargs)
 
 
 def assert_same_slots(grown, roomy, axis):
-    """The two agree on the slots that both have, and the others are empty."""
+    """The two agree on the slots that both have, to rounding, and the others are empty."""
     for a, b in zip(jax.tree.leaves(grown), jax.tree.leaves(roomy), strict=True):
         common = a.shape[axis]
         kept, beyond = np.split(b, [common], axis=axis)
-        np.testing.assert_array_equal(a, kept)
-        assert not beyond.any()
+        np.testing.assert_allclose(a, kept, rtol=0, atol=1e-5)
+        assert a.shape[:axis] == b.shape[:axis] and a.dtype == b.dtype and not beyond.any()
 
 
 @pytest.fixture(scope="module")
@@ -506,11 +506,7 @@ def test_a_grown_run_is_resumed_and_continued(roomy, tmp_path):
 
 def test_moments_grow_too(roomy):
     run = run_births(4, reduce=lambda state, info: state.position["x"], chunk=9)
-    assert_same_slots(
-        jax.tree.map(lambda x: x.round(3), run.trace.mean),
-        roomy[None].trace["x"].mean(axis=0).round(3),
-        0,
-    )
+    assert_same_slots(run.trace.mean, roomy[None].trace["x"].mean(axis=0), 0)
 
 
 # ------------------------------------------------------------------------------- kill -9
