@@ -23,7 +23,7 @@ from .run import Run
 
 _BUFFER_BYTES = 16 * 2**20
 _MAX_SLOTS = 2**16
-_FIRST_CHUNK = 16
+_FIRST_CHUNK = 64
 _CROWDED = 0.9  # of the capacity in use: time to grow
 _TARGET_SECONDS = 0.3  # of a chunk: often enough for a bar, rare enough to cost nothing
 
@@ -154,15 +154,15 @@ class Host:
     # --------------------------------------------------------------------------------- run
 
     def run(
-        self, num_steps: int, burn_in: int, chunk: int | None, progress: bool, on_error: str
+        self, num_steps: int, burn_in: int, chunk: int | None, progress: bool | str, on_error: str
     ) -> Run:
         """Make `num_steps` steps from where the run began, and hand over what they left."""
         begin, end, burn_in = self.origin, self.origin + num_steps, self.origin + burn_in
         length = chunk or _FIRST_CHUNK
-        bar = _bar(num_steps, self.num_steps - begin) if progress else None
+        bar = _bar(progress, num_steps, self.num_steps - begin) if progress else None
         try:
             while self.num_steps < end:
-                began = time.perf_counter()
+                compiled, began = bool(self.segments), time.perf_counter()
                 done = self._chunk(
                     min(length, self._longest(burn_in), end - self.num_steps), burn_in
                 )
@@ -170,7 +170,7 @@ class Host:
                     bar.update(done)
                 if on_error == "raise":
                     self._raise_stopped()
-                if chunk is None:
+                if chunk is None and compiled:  # the first chunk's time is the compiler's
                     ratio = _TARGET_SECONDS / max(time.perf_counter() - began, 1e-4)
                     length = max(1, int(done * min(ratio, 8)))
         except KeyboardInterrupt:
@@ -260,7 +260,7 @@ class Host:
 
 
 def _head(x: np.ndarray, num: int, axis: int) -> np.ndarray:
-    return np.ascontiguousarray(x[(slice(None),) * axis + (slice(num),)])
+    return x[(slice(None),) * axis + (slice(num),)].copy()  # a view would keep the whole buffer
 
 
 def _pad_to(x: Any, shape: tuple[int, ...]) -> Any:
@@ -292,9 +292,10 @@ def _stopped_message(stopped: np.ndarray, axes: tuple[str, ...]) -> str:
     )
 
 
-def _bar(total: int, done: int) -> Any:
+def _bar(progress: bool | str, total: int, done: int) -> Any:
     try:
         from tqdm.auto import tqdm
     except ImportError as error:
         raise ImportError("progress=True needs tqdm: pip install tqdm") from error
-    return tqdm(total=total, initial=done, unit="step")
+    title = progress if isinstance(progress, str) else None
+    return tqdm(total=total, initial=done, unit="step", desc=title)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -179,8 +180,8 @@ def run_chunk(
             key = jax.tree.map(lambda key: key[i], keys)
             carry, kept = keep(plan, kernel, key, carry, data(first + i), burn_in)
             slot = jnp.maximum(key.count - burn_in, 0) // plan.thin - first_slot
-            buffers = jax.tree.map(lambda buffer, x: buffer.at[slot].set(x), buffers, kept)
-            return carry, buffers
+            write = partial(jax.lax.dynamic_update_index_in_dim, index=slot, axis=0)
+            return carry, jax.tree.map(write, buffers, _tree.strong(kept))
 
         return jax.lax.fori_loop(0, jnp.minimum(_KEY_BLOCK, num_steps - first), one, loop)
 
@@ -245,8 +246,9 @@ def _running_info(mean: RunInfo, info: RunInfo, step: Array, share: Array) -> Ru
 
 def _add_moments(plan: Plan, moments: Moments, state: Any, info: RunInfo, counts: Array) -> Moments:
     value = plan.reduce(present(state, plan), info)
-    step_size = getattr(info.kernel, "step_size", 1.0)
-    weight = jnp.where(counts & info.finite, step_size, 0.0).astype(moments.weight.dtype)
+    step_size = getattr(info.kernel, "step_size", None)
+    full = 1.0 if step_size is None else step_size
+    weight = jnp.where(counts & info.finite, full, 0.0).astype(moments.weight.dtype)
     total = moments.weight + weight
     share = jnp.where(total > 0, weight / total, 0.0)
 

@@ -53,6 +53,16 @@ class Model(ItemSum):
         """The log likelihood of each of a batch of items."""
         return jax.vmap(self.loglik, (None, 0))(position, items)
 
+    def logdensity(self, position: Position, data: PyTree) -> Array:
+        """The log posterior density with all of the data, up to a constant."""
+        if not jax.tree.leaves(data):
+            return self.logprior(position)
+        return self.logprior(position) + jnp.sum(self.loglik_batch(position, data))
+
+    def score(self, position: Position, data: PyTree) -> PyTree:
+        """The gradient of `logdensity`: what `ksd` wants."""
+        return jax.grad(self.logdensity)(position, data)
+
     def prior(self, position: Position) -> Estimate:
         logdensity, gradient = jax.value_and_grad(self.logprior)(position)
         return Estimate(gradient, logdensity)
@@ -127,10 +137,10 @@ class FunctionModel(Model):
 class LinearModel(Model):
     """A model whose likelihood sees the position only through a linear predictor.
 
-    The items are pairs `(x, y)` with x of shape (d,); the position is an array of shape (d,) or
-    (d, k), and the predictor is `x @ position`, a scalar or a (k,) vector. The gradient of item i
-    is `x_i a_i`, so a batch costs two matrix products and an item's gradient is stored in one
-    number (or k).
+    The items are pairs `(x, y)` with x of shape (d,) and y any pytree; the position is an array of
+    shape (d,) or (d, k), and the predictor is `x @ position`, a scalar or a (k,) vector. The gradient
+    of item i is `x_i a_i`, so a batch costs two matrix products and an item's gradient is stored in
+    one number (or k).
 
     Args:
         logprior: `position -> ()`.

@@ -90,7 +90,7 @@ def sample(
     chunk: int | None = None,
     engine: Engine | None = None,
     kernel_axis: int | None = None,
-    progress: bool = False,
+    progress: bool | str = False,
     checkpoint: Any = None,
     on_error: Literal["flag", "raise"] = "flag",
 ) -> Run:
@@ -120,7 +120,7 @@ def sample(
         chunk: the number of steps a compiled call; by default about a third of a second's worth.
         engine: `Pmap(8)`, `ShardMap(8)` or `Vmap(8)`; `None` for one device.
         kernel_axis: 0 for a stack of kernels, which are all run with the same keys; else `None`.
-        progress: show a bar (needs tqdm).
+        progress: show a bar, with a title if it is a string (needs tqdm).
         checkpoint: a folder; each chunk is saved there, and a run found there is resumed.
         on_error: `"flag"` marks chains that turn non-finite in `info.finite` and freezes them at
             their last finite state; `"raise"` raises.

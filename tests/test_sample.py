@@ -113,7 +113,12 @@ def test_a_closure_records_through_checkpoints(tmp_path):
 def test_reduce_keeps_the_moments_of_the_trace(step_size):
     kernel = sgld(GRAD, step_size)
     args = {"num_steps": 60, "burn_in": 10, "num_chains": 3}
-    whole = run_sgld(kernel, record=lambda state, info: (state.position, info.step_size), **args)
+
+    def record(state, info):
+        fixed = info.step_size is None
+        return state.position, jnp.asarray(1.0 if fixed else info.step_size)
+
+    whole = run_sgld(kernel, record=record, **args)
     (draws, steps), moments = whole.trace, run_sgld(kernel, reduce=True, chunk=7, **args).trace
     weight = steps[..., None] / steps.sum(axis=1, keepdims=True)[..., None]
     mean = (weight * draws).sum(axis=1)
@@ -175,7 +180,7 @@ def test_a_sweep_is_its_single_runs_in_one_program():
     args = {"num_chains": 2, "record": record, "thin": 2}
     sweep = run_sgld(make(sizes), kernel_axis=0, **args)
     assert sweep.axes == ("kernel", "chain", "draw") and sweep.trace.shape == (3, 2, 10, 2)
-    assert sweep.info.step_size.shape == (3, 2, 10)
+    assert sweep.info.gradient_norm.shape == (3, 2, 10)
     once = len(traced)
     again = run_sgld(make(2 * sizes), kernel_axis=0, **args)
     assert len(traced) == once
@@ -215,7 +220,7 @@ def test_to_arviz():
     assert dict(wide["posterior"].sizes) == {"chain": 3, "draw": 10, "x_dim_0": 2}
     assert wide["posterior"]["x"].dims[:2] == ("chain", "draw")
     stats = wide["sample_stats"]
-    assert {"finite", "step_size", "gradient_norm"} <= set(stats.data_vars)
+    assert {"finite", "gradient_norm"} <= set(stats.data_vars)
     assert stats["gradient_norm"].dims == ("chain", "draw")
     assert dict(run_sgld().to_arviz()["posterior"].sizes)["chain"] == 1
     kernels = eqx.filter_vmap(lambda h: sgld(GRAD, h))(jnp.array([1e-3, 1e-2]))
@@ -224,7 +229,7 @@ def test_to_arviz():
         tree = run.to_arviz()
         assert tree["posterior"]["x"].dims[:3] == ("chain", "draw", "kernel")
         assert tree["posterior"]["x"].shape == (chains or 1, 20, 2, 2)
-        assert tree["sample_stats"]["step_size"].dims == ("chain", "draw", "kernel")
+        assert tree["sample_stats"]["gradient_norm"].dims == ("chain", "draw", "kernel")
         seen = tree["posterior"]["x"].values[0, :, 1]
         assert np.array_equal(seen, run.trace[1] if chains is None else run.trace[1, 0])
     with pytest.raises(ValueError, match="moments"):

@@ -34,11 +34,13 @@ class SplittingState(NamedTuple):
 
 
 class SplittingInfo(NamedTuple):
-    """The step size, the norm of the last estimate, and the noise eigenvalues clipped at zero."""
+    """The norm of the last estimate; the step size, if it is scheduled; and the number of noise
+    eigenvalues clipped at zero, if a noise covariance is subtracted. What is not is `None`.
+    """
 
-    step_size: Array
     gradient_norm: Array
-    clipped: Array
+    step_size: Any = None
+    clipped: Any = None
 
 
 class Splitting(Kernel):
@@ -156,7 +158,8 @@ class Splitting(Kernel):
             phase = piece(noise_key, phase, h / self.word.count(letter), field)
             fresh = fresh and not piece.moves
 
-        info = SplittingInfo(jnp.asarray(h), _norm(gradient), self._clipped(h))
+        scheduled = h if callable(self.step_size) else None
+        info = SplittingInfo(_norm(gradient), scheduled, self._clipped(h))
         carried = gradient if self._carries else None
         return SplittingState(*phase, carried, estimator, state.count + 1), info
 
@@ -191,11 +194,10 @@ class Splitting(Kernel):
     def _uses(self, letters: str) -> bool:
         return any(self.pieces[letter].uses_field for letter in letters)
 
-    def _clipped(self, h: Any) -> Array:
-        clipped = jnp.zeros((), jnp.int32)
-        for letter in self.word:
-            clipped = clipped + self.pieces[letter].clipped(h / self.word.count(letter))
-        return clipped
+    def _clipped(self, h: Any) -> Array | None:
+        counts = [self.pieces[c].clipped(h / self.word.count(c)) for c in self.word]
+        counts = [count for count in counts if count is not None]
+        return sum(counts[1:], counts[0]) if counts else None
 
 
 def _norm(gradient: Estimate | None) -> Array:

@@ -93,10 +93,12 @@ class NoisyTransition(Transition):
         """The noise of a time `h`."""
         return self.noise_covariance(key, space, x, lambda v: self.variance(h, v))
 
-    def clipped(self: Any, h: Array) -> Array:
+    def clipped(self: Any, h: Array) -> Array | None:
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
+        if not leaves:
+            return None
         counts = [jnp.sum(self.variance(h, leaf) < 0, dtype=jnp.int32) for leaf in leaves]
-        return sum(counts, jnp.zeros((), jnp.int32))
+        return sum(counts[1:], counts[0])
 
     def check(self: Any, h: Any) -> None:
         """Raise if at a constant step size the noise would need a negative variance."""

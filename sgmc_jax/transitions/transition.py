@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .._types import Position
@@ -40,6 +39,9 @@ class Transition(eqx.Module):
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         """The phase a time `h` later."""
 
-    def clipped(self, h: Array) -> Array:
-        """The number of noise eigenvalues that would be negative at `h`, and are set to zero."""
-        return jnp.zeros((), jnp.int32)
+    def clipped(self, h: Array) -> Array | None:
+        """The number of noise eigenvalues that would be negative at `h`, and are set to zero.
+
+        `None` where no covariance is subtracted from the noise.
+        """
+        return None

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -47,7 +48,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STEPS = 200
 EIGHT = [Vmap(8), Pmap(8), ShardMap(8)]
 also = partial(pytest.param, marks=pytest.mark.full)
-named = {"ids": lambda x: f"{type(x).__name__}{getattr(x, 'size', '')}"}
+named = {"ids": lambda x: f"{type(x).__name__}{x.size}" if hasattr(x, "size") else str(x)}
 
 MODEL = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -jnp.logaddexp(0.0, -z @ x))
 PLAIN = Minibatch(MODEL, Uniform(2))
@@ -297,6 +298,19 @@ def test_chains_on_devices_are_the_chains(engine):
     spread = sample(KEY, kernel, np.zeros(2, np.float32), FLOAT32, engine=engine, **args)
     for x, y in zip(jax.tree.leaves(tuple(alone)), jax.tree.leaves(tuple(spread)), strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+def test_chains_on_devices_are_swept_saved_and_continued(tmp_path):
+    kernels = eqx.filter_vmap(lambda h: sgld(PLAIN, h))(jnp.array([1e-3, 1e-2]))
+    start = np.zeros(2, np.float32)
+    args = {"num_chains": 4, "kernel_axis": 0, "chunk": 8}
+    alone = sample(KEY, kernels, start, FLOAT32, num_steps=24, **args)
+    saved = args | {"checkpoint": tmp_path}
+    sample(KEY, kernels, start, FLOAT32, num_steps=10, engine=Vmap(4), **saved)
+    half = sample(KEY, kernels, start, FLOAT32, num_steps=16, engine=Vmap(2), **saved)
+    rest = sample(KEY, kernels, half, FLOAT32, num_steps=8, engine=Vmap(4), **args)
+    np.testing.assert_array_equal(half.trace, alone.trace[:, :, :16])
+    np.testing.assert_array_equal(rest.trace, alone.trace[:, :, 16:])
 
 
 def test_sharded_kernels_can_spread_their_chains_instead(x64):

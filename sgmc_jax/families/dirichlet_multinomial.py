@@ -1,0 +1,112 @@
+"""Vectors of counts, multinomial given their sum, with a Dirichlet prior."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Array
+
+from .. import _checks
+from ..random import log_gamma
+from ..special import log_rising_factorial
+from ._inputs import check_counts, positive_vector, row, rows
+from ._statistics import FirstMoments, first_moments, product
+from .family import Family, cast
+
+
+class Multinomials(NamedTuple):
+    """Logarithms of K probability vectors (K, V)."""
+
+    log_probability: Array
+
+
+class Dirichlets(NamedTuple):
+    """Concentrations (K, V)."""
+
+    concentration: Array
+
+
+class DirichletMultinomial(Family):
+    """Vectors of counts, multinomial given their sum, with a Dirichlet prior.
+
+        x | p ~ Multinomial(sum(x), p),   p ~ Dirichlet(alpha)
+
+    With c the sum of the cluster's items the posterior is Dirichlet(alpha + c). With
+    r(a, n) = log Gamma(a + n) - log Gamma(a), A the sum of alpha and C that of c, the log marginal
+    is sum_v r(alpha_v, c_v) - r(A, C); it and `scores` leave out the multinomial coefficients
+    (`log_base`, log [sum(x)! / prod_v x_v!]). The statistics are the count of items and c.
+
+    Args:
+        concentration: alpha > 0, of shape (V,), or a number with `size`.
+        size: V, the number of categories, where the concentration is a number.
+
+    Raises:
+        ValueError: a shape does not fit, or a concentration is not positive.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> family = DirichletMultinomial(0.5, size=3)
+        >>> stats = family.statistics(jnp.array([[2, 0, 1], [1, 1, 0]]), jnp.ones((1, 2)))
+        >>> stats.total.tolist()
+        [[3.0, 1.0, 1.0]]
+        >>> family.log_predictive(stats, jnp.array([1, 0, 0])).exp().tolist()  # 3.5 / 6.5
+        [0.53846]
+
+    Reference:
+        Minka (2012), Estimating a Dirichlet distribution, section 3.
+    """
+
+    concentration: Array
+
+    def __init__(self, concentration: Any, size: int | None = None):
+        if size is not None:
+            _checks.whole("size", size)
+        elif jnp.ndim(concentration) == 0:
+            raise ValueError("size must be given where concentration is a number, got None")
+        self.concentration = positive_vector("concentration", concentration, size)
+
+    @property
+    def size(self) -> int:
+        return self.concentration.shape[-1]
+
+    def statistics(self, items: Any, weights: Array) -> FirstMoments:
+        return first_moments(weights, rows(items, self.size))
+
+    def item_statistics(self, item: Any) -> FirstMoments:
+        x = row(item, self.size)
+        return FirstMoments(jnp.ones((), x.dtype), x)
+
+    def draw(self, key: Any, stats: FirstMoments) -> Multinomials:
+        logs = log_gamma(key, self.predictive(stats).concentration)
+        return Multinomials(jax.nn.log_softmax(logs, axis=1))
+
+    def scores(self, params: Multinomials, items: Any) -> Array:
+        x = rows(items, self.size).astype(params.log_probability.dtype)
+        return product(params.log_probability, x.T)
+
+    def log_base(self, items: Any) -> Array:
+        x = rows(items, self.size)
+        return gammaln(jnp.sum(x, axis=1) + 1) - jnp.sum(gammaln(x + 1), axis=1)
+
+    def predictive(self, stats: FirstMoments) -> Dirichlets:
+        return Dirichlets(cast(self, stats.total).concentration + stats.total)
+
+    def log_predictive_of(self, predictive: Dirichlets, item: Any) -> Array:
+        concentration = predictive.concentration
+        x = row(item, self.size).astype(concentration.dtype)
+        return _log_ratio(concentration, x) + self.log_base(x[None])
+
+    def log_marginal(self, stats: FirstMoments) -> Array:
+        return _log_ratio(cast(self, stats.total).concentration, stats.total)
+
+    def check(self, data: Any) -> None:
+        check_counts(data, self.size)
+
+
+def _log_ratio(concentration: Array, counts: Array) -> Array:
+    """The log probability of any one sequence with these counts."""
+    terms = jnp.sum(log_rising_factorial(concentration, counts), axis=-1)
+    return terms - log_rising_factorial(concentration.sum(-1), counts.sum(-1))

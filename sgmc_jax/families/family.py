@@ -1,0 +1,100 @@
+"""The protocol of a conjugate family: a likelihood of items with a conjugate prior."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from ._statistics import real_array
+
+
+class Family(eqx.Module):
+    """A likelihood f(x | theta) of items with a conjugate prior on theta.
+
+    A cluster is known by its sufficient statistics, which add up over its items; K clusters are
+    the rows of one pytree of statistics, whose first leaf is the count of items. With h(x) the
+    factor of the density that no clustering can change (`log_base`; 1 for most families),
+
+        loglik(params, x)         log f(x | theta_k)                      scores + log h
+        log_predictive(stats, x)  log of the integral of f(x | theta) over the posterior of k
+        log_marginal(stats)       log of the integral of prod_i f(x_i | theta) / h(x_i) over the
+                                  prior, hence the sum of the log predictives in any order, less
+                                  the sum of log h
+
+    A sum of `log_marginal` over the clusters of a partition is thus comparable across partitions;
+    add `sum(log_base(items))` for the probability of the data. A cluster with count 0 has the
+    prior as posterior, and 0 as log marginal.
+
+    The items are an array with a leading axis n; whole numbers are made floating. Results have
+    the floating dtype of the items or statistics, to which hyper-parameters are cast. In float32,
+    counts are exact up to 2^24.
+    """
+
+    @abstractmethod
+    def statistics(self, items: PyTree, weights: Float[Array, "k n"]) -> Any:
+        """The statistics of K clusters.
+
+        Args:
+            items: n items.
+            weights: (K, n), usually a one-hot assignment; 0 for padding.
+        """
+
+    @abstractmethod
+    def item_statistics(self, item: PyTree) -> Any:
+        """The statistics of one item, without a leading axis: to add, or to subtract."""
+
+    @abstractmethod
+    def draw(self, key: Any, stats: Any) -> Any:
+        """Parameters of each cluster from its posterior; row k depends on K in rounding only."""
+
+    @abstractmethod
+    def scores(self, params: Any, items: PyTree) -> Float[Array, "k n"]:
+        """`loglik` less `log_base`, which is all that an update of labels needs."""
+
+    @abstractmethod
+    def log_base(self, items: PyTree) -> Float[Array, " n"]:
+        """log h of each item: what `scores` and `log_marginal` leave out."""
+
+    @abstractmethod
+    def predictive(self, stats: Any) -> Any:
+        """The parameters of each cluster's posterior predictive, for `log_predictive_of`."""
+
+    @abstractmethod
+    def log_predictive_of(self, predictive: Any, item: PyTree) -> Float[Array, " k"]:
+        """The log density of one item under each predictive law of `predictive(stats)`."""
+
+    @abstractmethod
+    def log_marginal(self, stats: Any) -> Float[Array, " k"]:
+        """The log marginal likelihood of each cluster's items, less their `log_base`."""
+
+    @abstractmethod
+    def check(self, data: PyTree) -> None:
+        """Raise if concrete data is unfit, naming it `data`."""
+
+    def zero_statistics(self, capacity: int, item: PyTree) -> Any:
+        """The statistics of `capacity` empty clusters of items such as `item`."""
+        one = jax.eval_shape(self.item_statistics, item)
+        return jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), one)
+
+    def loglik(self, params: Any, items: PyTree) -> Float[Array, "k n"]:
+        """The log density of every item under every cluster's parameters."""
+        return self.scores(params, items) + self.log_base(items)
+
+    def log_predictive(self, stats: Any, item: PyTree) -> Float[Array, " k"]:
+        """The log posterior predictive density of one item that `stats` does not include.
+
+        In a loop over items of which each changes one cluster, keep `predictive(stats)`, renew
+        the changed row, and call `log_predictive_of`.
+        """
+        return self.log_predictive_of(self.predictive(stats), item)
+
+
+def cast(family: Any, like: Any) -> Any:
+    """The family with hyper-parameters in the floating dtype of `like`."""
+    dtype = real_array(like).dtype
+    return jax.tree.map(lambda leaf: leaf.astype(dtype), family)

@@ -1,0 +1,168 @@
+"""Normal items with independent coordinates of unknown mean and precision."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .. import _checks
+from ..special import log_rising_factorial
+from ._inputs import check_rows, positive_vector, row, rows, vector
+from ._statistics import (
+    SecondMoments,
+    columns_by_chunks,
+    first_moments,
+    product,
+    slot_log_gamma,
+    slot_normal,
+)
+from .family import Family, cast
+
+
+class DiagonalNormals(NamedTuple):
+    """Means and logarithms of precisions, (K, D) each."""
+
+    mean: Array
+    log_precision: Array
+
+
+class Posterior(NamedTuple):
+    """kappa_n, the mean, a_n and b_n, (K, D) each: also what the predictive needs."""
+
+    strength: Array
+    mean: Array
+    shape: Array
+    rate: Array
+
+
+class NormalGamma(Family):
+    """Normal items with a diagonal covariance: a normal-gamma prior for every coordinate.
+
+        x | mu, tau ~ N(mu, 1 / tau),   mu | tau ~ N(m, 1 / (kappa tau)),   tau ~ Gamma(a, b)
+
+    with rate b. With n items, s and q the sums of x - m and of (x - m)^2, the posterior has the
+    parameters kappa + n, m + s / (kappa + n), a + n / 2 and b + (q - s^2 / (kappa + n)) / 2; the
+    predictive of a coordinate is a Student t with 2 a_n degrees of freedom. Nothing is left out
+    of the log marginal (`log_base` is 0), the sum over the coordinates of
+
+        log Gamma(a_n) - log Gamma(a) + a log b - a_n log b_n + (log(kappa / kappa_n) - n log 2pi)/2.
+
+    The statistics are the count, s and q. Precisions are drawn on the log scale, and kept where
+    they and their inverses are finite in the dtype.
+
+    Args:
+        dim: D, the size of an item.
+        mean: m, a number or of shape (D,); zero if None.
+        mean_strength: kappa > 0, a number or of shape (D,).
+        shape: a > 0, a number or of shape (D,).
+        rate: b > 0, a number or of shape (D,), in squared units of the items.
+
+    Raises:
+        ValueError: a shape does not fit, or a hyper-parameter is outside its support.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> family = NormalGamma(dim=2)
+        >>> stats = family.statistics(jnp.array([[1.0, 0.0], [3.0, 2.0]]), jnp.ones((1, 2)))
+        >>> family.draw(jax.random.key(0), stats).log_precision.shape
+        (1, 2)
+        >>> family.log_predictive(stats, jnp.zeros(2)).tolist()
+        [-3.3786]
+
+    Reference:
+        Murphy (2007), Conjugate Bayesian analysis of the Gaussian distribution, section 3.
+    """
+
+    mean: Array
+    mean_strength: Array
+    shape: Array
+    rate: Array
+
+    def __init__(
+        self,
+        dim: int,
+        mean: Any = None,
+        mean_strength: Any = 1.0,
+        shape: Any = 1.0,
+        rate: Any = 1.0,
+    ):
+        _checks.whole("dim", dim)
+        self.mean = vector("mean", 0.0 if mean is None else mean, dim)
+        self.mean_strength = positive_vector("mean_strength", mean_strength, dim)
+        self.shape = positive_vector("shape", shape, dim)
+        self.rate = positive_vector("rate", rate, dim)
+
+    @property
+    def dim(self) -> int:
+        return self.mean.shape[-1]
+
+    def statistics(self, items: Any, weights: Array) -> SecondMoments:
+        x = rows(items, self.dim)
+        x = x - self.mean.astype(x.dtype)
+        square = product(weights.astype(x.dtype), x * x)
+        return SecondMoments(*first_moments(weights, x), square)
+
+    def item_statistics(self, item: Any) -> SecondMoments:
+        x = row(item, self.dim)
+        x = x - self.mean.astype(x.dtype)
+        return SecondMoments(jnp.ones((), x.dtype), x, x * x)
+
+    def draw(self, key: Any, stats: SecondMoments) -> DiagonalNormals:
+        key_gamma, key_normal = jax.random.split(key)
+        strength, mean, shape, rate = self.predictive(stats)
+        log_precision = slot_log_gamma(key_gamma, shape) - jnp.log(rate)
+        noise = slot_normal(key_normal, mean.shape, mean.dtype)
+        mean = mean + noise * jnp.exp(-0.5 * log_precision) / jnp.sqrt(strength)
+        return DiagonalNormals(mean, log_precision)
+
+    def scores(self, params: DiagonalNormals, items: Any) -> Array:
+        k, d = params.mean.shape
+        root = jnp.exp(0.5 * params.log_precision)
+        constant = 0.5 * jnp.sum(params.log_precision - math.log(2 * math.pi), axis=1)
+
+        # not expanded into products: x^2 tau - 2 x mu tau + mu^2 tau cancels in float32
+        def chunk(x: Array) -> Array:
+            def one(args: tuple[Array, Array]) -> Array:
+                mean, root = args
+                return jnp.sum(((x - mean) * root) ** 2, axis=1)
+
+            return constant[:, None] - 0.5 * jax.lax.map(one, (params.mean, root))
+
+        return columns_by_chunks(chunk, rows(items, d).astype(root.dtype), k, d)
+
+    def log_base(self, items: Any) -> Array:
+        x = rows(items, self.dim)
+        return jnp.zeros(len(x), x.dtype)
+
+    def predictive(self, stats: SecondMoments) -> Posterior:
+        own = cast(self, stats.total)
+        count, total, square = stats.count[:, None], stats.total, stats.square
+        strength = own.mean_strength + count
+        offset = total / strength
+        # by Cauchy and Schwarz not negative, but for rounding
+        spread = jnp.maximum(square - total * offset, 0)
+        return Posterior(strength, own.mean + offset, own.shape + count / 2, own.rate + spread / 2)
+
+    def log_predictive_of(self, predictive: Posterior, item: Any) -> Array:
+        strength, mean, shape, rate = predictive
+        x = row(item, self.dim).astype(mean.dtype)
+        ratio = strength / (strength + 1) / (2 * rate)
+        constant = log_rising_factorial(shape, 0.5) + 0.5 * jnp.log(ratio / jnp.pi)
+        terms = constant - (shape + 0.5) * jnp.log1p(ratio * (x - mean) ** 2)
+        return jnp.sum(terms, axis=1)
+
+    def log_marginal(self, stats: SecondMoments) -> Array:
+        own = cast(self, stats.total)
+        strength, _, _, rate = self.predictive(stats)
+        n = stats.count[:, None]
+        half = jnp.log(own.mean_strength / strength) - n * math.log(2 * math.pi)
+        change = -own.shape * jnp.log(rate / own.rate) - 0.5 * n * jnp.log(rate)
+        terms = log_rising_factorial(own.shape, n / 2) + change + 0.5 * half
+        return jnp.where(stats.count > 0, jnp.sum(terms, axis=1), 0)  # exactly 0 where empty
+
+    def check(self, data: Any) -> None:
+        check_rows(data, self.dim)

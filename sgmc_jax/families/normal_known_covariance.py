@@ -1,0 +1,153 @@
+"""Normal items of known covariance, with a normal prior on the mean."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array
+
+from ._inputs import check_rows, covariance_matrix, row, rows, vector
+from ._statistics import FirstMoments, first_moments, product, slot_normal
+from .family import Family, cast
+
+
+class Location(NamedTuple):
+    """The means of K clusters (K, D)."""
+
+    mean: Array
+
+
+class Predictive(NamedTuple):
+    """Mean and variance (K, D) of the whitened item, whose coordinates are independent."""
+
+    mean: Array
+    variance: Array
+
+
+class Whitening(NamedTuple):
+    """W with W S W' = I and W V W' = diag(d), the vector d, and log |det W|."""
+
+    matrix: Array
+    prior_variance: Array
+    log_determinant: Array
+
+
+class NormalKnownCovariance(Family):
+    """Normal items of known covariance S, with a normal prior on the mean.
+
+        x | mu ~ N(mu, S),   mu ~ N(m, V)
+
+    One W makes both W S W' = I and W V W' = diag(d), so that in y = W (x - m) all is independent
+    by coordinates; with n items of sum s, the posterior of a coordinate of W (mu - m) is normal
+    of variance d / (1 + n d) and mean s d / (1 + n d). Costs O(D^2) a cluster, without
+    factorisations.
+
+    `log_base` is log N(x; m, S), and the log marginal is the sum over the coordinates of
+    (s^2 d / (1 + n d) - log(1 + n d)) / 2. The statistics are the count and the sum of x - m.
+
+    Args:
+        mean: m, of shape (D,); a number for D = 1.
+        covariance: S, positive definite of shape (D, D), or a number times the identity.
+        prior_covariance: V, likewise.
+
+    Raises:
+        ValueError: a shape does not fit, or a covariance is not symmetric positive definite.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> family = NormalKnownCovariance(jnp.zeros(2), 1.0, 4.0)
+        >>> stats = family.statistics(jnp.array([[1.0, 0.0], [3.0, 2.0]]), jnp.ones((1, 2)))
+        >>> family.draw(jax.random.key(0), stats).mean.shape
+        (1, 2)
+        >>> family.log_predictive(stats, jnp.zeros(2)).tolist()
+        [-3.8695]
+
+    Reference:
+        Murphy (2007), Conjugate Bayesian analysis of the Gaussian distribution, section 2.
+    """
+
+    mean: Array
+    covariance: Array
+    prior_covariance: Array
+    whitening: Whitening
+
+    def __init__(self, mean: Any, covariance: Any, prior_covariance: Any):
+        self.mean = vector("mean", mean, None)
+        self.covariance = covariance_matrix("covariance", covariance, self.dim)
+        self.prior_covariance = covariance_matrix("prior_covariance", prior_covariance, self.dim)
+        self.whitening = _whitening(self.covariance, self.prior_covariance)
+
+    @property
+    def dim(self) -> int:
+        return self.mean.shape[-1]
+
+    def statistics(self, items: Any, weights: Array) -> FirstMoments:
+        x = rows(items, self.dim)
+        return first_moments(weights, x - self.mean.astype(x.dtype))
+
+    def item_statistics(self, item: Any) -> FirstMoments:
+        x = row(item, self.dim)
+        return FirstMoments(jnp.ones((), x.dtype), x - self.mean.astype(x.dtype))
+
+    def draw(self, key: Any, stats: FirstMoments) -> Location:
+        own = cast(self, stats.total)
+        mean, variance = own._posterior(stats)
+        noise = slot_normal(key, mean.shape, mean.dtype)
+        back = product(own.whitening.matrix, own.covariance)  # the inverse of W is S W'
+        return Location(own.mean + product(mean + jnp.sqrt(variance) * noise, back))
+
+    def scores(self, params: Location, items: Any) -> Array:
+        own = cast(self, params.mean)
+        mean = own._whiten(params.mean)
+        y = own._whiten(rows(items, self.dim).astype(mean.dtype))
+        return product(mean, y.T) - 0.5 * jnp.sum(mean**2, axis=1)[:, None]
+
+    def log_base(self, items: Any) -> Array:
+        x = rows(items, self.dim)
+        own = cast(self, x)
+        constant = own.whitening.log_determinant - 0.5 * self.dim * math.log(2 * math.pi)
+        return constant - 0.5 * jnp.sum(own._whiten(x) ** 2, axis=1)
+
+    def predictive(self, stats: FirstMoments) -> Predictive:
+        mean, variance = cast(self, stats.total)._posterior(stats)
+        return Predictive(mean, 1 + variance)
+
+    def log_predictive_of(self, predictive: Predictive, item: Any) -> Array:
+        mean, variance = predictive
+        own = cast(self, mean)
+        y = own._whiten(row(item, self.dim).astype(mean.dtype))
+        terms = jnp.log(2 * jnp.pi * variance) + (y - mean) ** 2 / variance
+        return own.whitening.log_determinant - 0.5 * jnp.sum(terms, axis=1)
+
+    def log_marginal(self, stats: FirstMoments) -> Array:
+        own = cast(self, stats.total)
+        mean, _ = own._posterior(stats)
+        total = product(stats.total, own.whitening.matrix.T)
+        spread = jnp.log1p(stats.count[:, None] * own.whitening.prior_variance)
+        return 0.5 * jnp.sum(total * mean - spread, axis=1)
+
+    def check(self, data: Any) -> None:
+        check_rows(data, self.dim)
+
+    def _whiten(self, x: Array) -> Array:
+        return product(x - self.mean, self.whitening.matrix.T)
+
+    def _posterior(self, stats: FirstMoments) -> tuple[Array, Array]:
+        """Mean and variance (K, D) of the whitened means."""
+        d = self.whitening.prior_variance
+        variance = d / (1 + stats.count[:, None] * d)
+        return variance * product(stats.total, self.whitening.matrix.T), variance
+
+
+def _whitening(covariance: Array, prior_covariance: Array) -> Whitening:
+    """The simultaneous diagonalisation of two covariances."""
+    factor = jnp.linalg.cholesky(covariance)
+    inverse = solve_triangular(factor, jnp.eye(len(factor), dtype=factor.dtype), lower=True)
+    prior = inverse @ prior_covariance.astype(factor.dtype) @ inverse.T
+    variance, rotation = jnp.linalg.eigh((prior + prior.T) / 2)
+    floor = jnp.finfo(variance.dtype).tiny  # rounding may leave a tiny one negative
+    log_determinant = -jnp.sum(jnp.log(jnp.diagonal(factor)))
+    return Whitening(rotation.T @ inverse, jnp.maximum(variance, floor), log_determinant)

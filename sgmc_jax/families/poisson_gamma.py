@@ -1,0 +1,120 @@
+"""Vectors of independent Poisson counts, with gamma priors on their rates."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Array
+
+from .. import _checks
+from ..random import log_gamma
+from ..special import log_rising_factorial
+from ._inputs import check_counts, positive_vector, row, rows
+from ._statistics import FirstMoments, first_moments, product
+from .family import Family, cast
+
+
+class Poissons(NamedTuple):
+    """Logarithms of the Poisson means (K, D)."""
+
+    log_mean: Array
+
+
+class Gammas(NamedTuple):
+    """Shapes and rates (K, D) of gamma laws."""
+
+    shape: Array
+    rate: Array
+
+
+class PoissonGamma(Family):
+    """Vectors of independent Poisson counts, with gamma priors on their means.
+
+        x_d | l_d ~ Poisson(l_d),   l_d ~ Gamma(a_d, b_d)
+
+    with rate b. With n items of sum s the posterior is Gamma(a + s, b + n), and the predictive is
+    negative binomial. With r(a, s) = log Gamma(a + s) - log Gamma(a), the log marginal is
+
+        sum_d r(a_d, s_d) - a_d log(1 + n / b_d) - s_d log(b_d + n);
+
+    it and `scores` leave out the factorials (`log_base`, -sum_d log x_d!). The statistics are the
+    count of items and s. Means are drawn on the log scale.
+
+    Args:
+        shape: a > 0, a number or of shape (D,).
+        rate: b > 0, a number or of shape (D,).
+        size: D, where both are numbers; 1 if None.
+
+    Raises:
+        ValueError: a shape does not fit, or a hyper-parameter is not positive.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> family = PoissonGamma(shape=0.5, rate=1.0, size=2)
+        >>> stats = family.statistics(jnp.array([[2, 0], [1, 1]]), jnp.ones((1, 2)))
+        >>> stats.total.tolist()
+        [[3.0, 1.0]]
+        >>> family.log_predictive(stats, jnp.array([0, 0])).tolist()  # 5 log(3 / 4)
+        [-1.43841]
+
+    Reference:
+        Gelman et al. (2013), Bayesian Data Analysis, section 2.6.
+    """
+
+    shape: Array
+    rate: Array
+
+    def __init__(self, shape: Any, rate: Any, size: int | None = None):
+        if size is not None:
+            _checks.whole("size", size)
+        elif jnp.ndim(shape) or jnp.ndim(rate):
+            size = max(jnp.size(shape), jnp.size(rate))
+        self.shape = positive_vector("shape", shape, size)
+        self.rate = positive_vector("rate", rate, size)
+
+    @property
+    def size(self) -> int:
+        return self.shape.shape[-1]
+
+    def statistics(self, items: Any, weights: Array) -> FirstMoments:
+        return first_moments(weights, rows(items, self.size))
+
+    def item_statistics(self, item: Any) -> FirstMoments:
+        x = row(item, self.size)
+        return FirstMoments(jnp.ones((), x.dtype), x)
+
+    def draw(self, key: Any, stats: FirstMoments) -> Poissons:
+        shape, rate = self.predictive(stats)
+        return Poissons(log_gamma(key, shape) - jnp.log(rate))
+
+    def scores(self, params: Poissons, items: Any) -> Array:
+        log_mean = params.log_mean
+        x = rows(items, self.size).astype(log_mean.dtype)
+        return product(log_mean, x.T) - jnp.sum(jnp.exp(log_mean), axis=1)[:, None]
+
+    def log_base(self, items: Any) -> Array:
+        return -jnp.sum(gammaln(rows(items, self.size) + 1), axis=1)
+
+    def predictive(self, stats: FirstMoments) -> Gammas:
+        own = cast(self, stats.total)
+        return Gammas(own.shape + stats.total, own.rate + stats.count[:, None])
+
+    def log_predictive_of(self, predictive: Gammas, item: Any) -> Array:
+        shape, rate = predictive
+        x = row(item, self.size).astype(shape.dtype)
+        return _log_ratio(shape, rate, x, jnp.ones_like(rate)) + self.log_base(x[None])
+
+    def log_marginal(self, stats: FirstMoments) -> Array:
+        own = cast(self, stats.total)
+        return _log_ratio(own.shape, own.rate, stats.total, stats.count[:, None])
+
+    def check(self, data: Any) -> None:
+        check_counts(data, self.size)
+
+
+def _log_ratio(shape: Array, rate: Array, total: Array, count: Array) -> Array:
+    """The log marginal of `count` items of sum `total`, less their factorials."""
+    terms = log_rising_factorial(shape, total) - shape * jnp.log1p(count / rate)
+    return jnp.sum(terms - total * jnp.log(rate + count), axis=-1)
