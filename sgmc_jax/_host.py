@@ -47,7 +47,7 @@ class Host:
         self.segments: list[PyTree] = []
         self.checkpoint: Checkpoint | None = None
         self.capacity: Any = getattr(kernel, "capacity", None)
-        self.first_data = layout.put_data(source.first, plan.num_items)
+        self.first_data = layout.put_data(source.first, plan.num_rows)
         self.data = None if plan.streamed else self.first_data
         chains = 0 if layout.num_chains is None else np.arange(layout.num_chains)
         self.chains = layout.put_chains(jnp.asarray(chains, jnp.int32), axis=0)
@@ -197,7 +197,7 @@ class Host:
         batches = self.data
         if isinstance(self.source, Stream):
             batches = self.source.take(self.num_steps, num_steps, self.source.max_batches)
-            batches = self.layout.put_data(batches, self.plan.num_items, axis=1)
+            batches = self.layout.put_data(batches, self.plan.num_rows, axis=1)
         span = tuple(np.int32(x) for x in (self.num_steps, num_steps, burn_in))
         while True:
             carry, buffers = self._programs().chunk(

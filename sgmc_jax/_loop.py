@@ -70,6 +70,7 @@ class Plan(NamedTuple):
     share_batch: bool
     streamed: bool
     num_items: Any  # an int, or None where there is no data
+    num_rows: Any  # of a shard, padding included
     comm: Collective
 
 
@@ -286,7 +287,7 @@ def place(state: Any, plan: Plan) -> Any:
     size, index = plan.comm.size, plan.comm.index()
 
     def rows(x: Array) -> Array:
-        per_shard = max(1, -(-plan.num_items // size))
+        per_shard = plan.num_rows
         padding = [(0, size * per_shard - x.shape[0])] + [(0, 0)] * (x.ndim - 1)
         padded = jnp.pad(x, padding, mode="edge")
         return jax.lax.dynamic_slice_in_dim(padded, index * per_shard, per_shard)

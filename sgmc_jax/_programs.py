@@ -65,12 +65,11 @@ class Layout(NamedTuple):
         split = jax.tree.map(lambda x: np.stack(np.split(np.asarray(x), size, axis)), tree)
         return self.engine.put(split)
 
-    def put_data(self, data: PyTree, num_items: int | None, axis: int = 0) -> PyTree:
+    def put_data(self, data: PyTree, num_rows: int | None, axis: int = 0) -> PyTree:
         """The data, as the shards get it; `axis` counts its items."""
-        if self.over != "data" or num_items is None:
+        if self.over != "data" or num_rows is None:
             return data
-        size = self.engine.size
-        return self.engine.put(split_items(data, size, num_items, axis))
+        return self.engine.put(split_items(data, self.engine.size, num_rows, axis))
 
 
 class Static:

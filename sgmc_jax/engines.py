@@ -183,15 +183,26 @@ def with_collective(kernel: PyTree, comm: Collective) -> PyTree:
     return jax.tree.map(lambda x: comm if is_collective(x) else x, kernel, is_leaf=is_collective)
 
 
-def split_items(data: PyTree, size: int, num_items: int, axis: int = 0) -> PyTree:
+def num_rows(kernel: Any, num_items: int | None, engine: Any) -> int | None:
+    """The rows of a shard: whole blocks, if the kernel has blocks, else as few as will do."""
+    if num_items is None:
+        return None
+    blocks = getattr(kernel, "blocks", engine.size)
+    if blocks % engine.size:
+        raise ValueError(
+            f"blocks must be a multiple of the engine's {engine.size} shards, got {blocks}"
+        )
+    return max(1, -(-num_items // blocks)) * blocks // engine.size
+
+
+def split_items(data: PyTree, size: int, rows: int, axis: int = 0) -> PyTree:
     """The data as (size, ..., rows, ...), the last shards padded with copies of the first item."""
-    rows = max(1, -(-num_items // size))
 
     def leaf(x: Any) -> Any:
-        if axis == 0 and size * rows == num_items:
+        if axis == 0 and size * rows == x.shape[0]:
             return x.reshape(size, rows, *x.shape[1:])
         x = np.moveaxis(np.asarray(x), axis, 0)
-        padding = np.repeat(x[:1], size * rows - num_items, axis=0)
+        padding = np.repeat(x[:1], size * rows - x.shape[0], axis=0)
         parts = np.concatenate([x, padding]).reshape(size, rows, *x.shape[1:])
         return np.moveaxis(parts, 1, 1 + axis)
 

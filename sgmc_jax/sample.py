@@ -18,7 +18,7 @@ from ._types import Data, Kernel, Keys, Position
 from .checkpoint import Checkpoint, fingerprint
 from .collective import Collective
 from .combinators import require_kernel
-from .engines import Engine, holds_collective
+from .engines import Engine, holds_collective, num_rows
 from .run import Run
 
 
@@ -164,6 +164,7 @@ def sample(
         share_batch=share_batch,
         streamed=isinstance(source, Stream),
         num_items=source.num_items,
+        num_rows=num_rows(kernel, source.num_items, engine) if over == "data" else None,
         comm=engine.comm if engine is not None and over == "data" else Collective(),
     )
     layout = Layout(engine, over, num_chains, kernel_axis is not None)

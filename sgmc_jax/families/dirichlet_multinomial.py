@@ -52,8 +52,8 @@ class DirichletMultinomial(Family):
         >>> stats = family.statistics(jnp.array([[2, 0, 1], [1, 1, 0]]), jnp.ones((1, 2)))
         >>> stats.total.tolist()
         [[3.0, 1.0, 1.0]]
-        >>> family.log_predictive(stats, jnp.array([1, 0, 0])).exp().tolist()  # 3.5 / 6.5
-        [0.53846]
+        >>> family.log_predictive(stats, jnp.array([1, 0, 0])).tolist()  # log(3.5 / 6.5)
+        [-0.61904]
 
     Reference:
         Minka (2012), Estimating a Dirichlet distribution, section 3.
@@ -62,9 +62,10 @@ class DirichletMultinomial(Family):
     concentration: Array
 
     def __init__(self, concentration: Any, size: int | None = None):
+        concentration = _checks.as_real(concentration)
         if size is not None:
             _checks.whole("size", size)
-        elif jnp.ndim(concentration) == 0:
+        elif concentration.ndim == 0:
             raise ValueError("size must be given where concentration is a number, got None")
         self.concentration = positive_vector("concentration", concentration, size)
 

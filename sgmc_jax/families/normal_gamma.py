@@ -49,7 +49,8 @@ class NormalGamma(Family):
     predictive of a coordinate is a Student t with 2 a_n degrees of freedom. Nothing is left out
     of the log marginal (`log_base` is 0), the sum over the coordinates of
 
-        log Gamma(a_n) - log Gamma(a) + a log b - a_n log b_n + (log(kappa / kappa_n) - n log 2pi)/2.
+        log Gamma(a_n) - log Gamma(a) + a log b - a_n log b_n
+        + log(kappa / (kappa + n)) / 2 - (n / 2) log(2 pi).
 
     The statistics are the count, s and q. Precisions are drawn on the log scale, and kept where
     they and their inverses are finite in the dtype.
@@ -71,7 +72,7 @@ class NormalGamma(Family):
         >>> family.draw(jax.random.key(0), stats).log_precision.shape
         (1, 2)
         >>> family.log_predictive(stats, jnp.zeros(2)).tolist()
-        [-3.3786]
+        [-3.21011]
 
     Reference:
         Murphy (2007), Conjugate Bayesian analysis of the Gaussian distribution, section 3.
@@ -128,11 +129,12 @@ class NormalGamma(Family):
         def chunk(x: Array) -> Array:
             def one(args: tuple[Array, Array]) -> Array:
                 mean, root = args
-                return jnp.sum(((x - mean) * root) ** 2, axis=1)
+                return jnp.sum(((columns - mean[:, None]) * root[:, None]) ** 2, axis=0)
 
+            columns = x.T
             return constant[:, None] - 0.5 * jax.lax.map(one, (params.mean, root))
 
-        return columns_by_chunks(chunk, rows(items, d).astype(root.dtype), k, d)
+        return columns_by_chunks(chunk, rows(items, d).astype(root.dtype), k, 8 * d)
 
     def log_base(self, items: Any) -> Array:
         x = rows(items, self.dim)

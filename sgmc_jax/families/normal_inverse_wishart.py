@@ -80,7 +80,7 @@ class NormalInverseWishart(Family):
         >>> family.draw(jax.random.key(0), stats).covariance.shape
         (1, 2, 2)
         >>> family.log_predictive(stats, jnp.zeros(2)).tolist()
-        [-3.3536]
+        [-2.40724]
 
     Reference:
         Murphy (2007), Conjugate Bayesian analysis of the Gaussian distribution, section 9; Odell

@@ -63,7 +63,7 @@ class NormalKnownCovariance(Family):
         >>> family.draw(jax.random.key(0), stats).mean.shape
         (1, 2)
         >>> family.log_predictive(stats, jnp.zeros(2)).tolist()
-        [-3.8695]
+        [-3.57312]
 
     Reference:
         Murphy (2007), Conjugate Bayesian analysis of the Gaussian distribution, section 2.

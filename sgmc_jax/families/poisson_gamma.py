@@ -67,10 +67,11 @@ class PoissonGamma(Family):
     rate: Array
 
     def __init__(self, shape: Any, rate: Any, size: int | None = None):
+        shape, rate = _checks.as_real(shape), _checks.as_real(rate)
         if size is not None:
             _checks.whole("size", size)
-        elif jnp.ndim(shape) or jnp.ndim(rate):
-            size = max(jnp.size(shape), jnp.size(rate))
+        elif shape.ndim or rate.ndim:
+            size = max(shape.size, rate.size)
         self.shape = positive_vector("shape", shape, size)
         self.rate = positive_vector("rate", rate, size)
 

@@ -1,0 +1,206 @@
+"""Mixture samplers against all fifteen partitions of four points."""
+
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import sgmc_jax.bnp._collapsed as collapsed
+from sgmc_jax import sample
+from sgmc_jax.bnp import (
+    DirichletProcess,
+    NormalKnownCovariance,
+    PitmanYor,
+    PoissonGamma,
+    collapsed_mixture,
+    hybrid_mixture,
+)
+from sgmc_jax.bnp.hybrid_mixture import HybridMixture
+from tests.laws.moments import check_mean
+
+KEY = jax.random.key(3)
+X = np.array([-1.0, -0.5, 0.6, 1.4])
+NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
+PROCESSES = {"dp": DirichletProcess(1.2), "py": PitmanYor(0.8, 0.3)}
+PAIRS = list(itertools.combinations(range(4), 2))
+WEIGHTS = 2 ** np.arange(6)
+
+
+def partitions():
+    """Every labelling in order of appearance."""
+    for labels in itertools.product(range(4), repeat=4):
+        if all(labels[i] <= max(labels[:i], default=-1) + 1 for i in range(4)):
+            yield labels
+
+
+def code(labels):
+    """A partition by which of the six pairs are together."""
+    return sum(int(w) for w, (i, j) in zip(WEIGHTS, PAIRS) if labels[i] == labels[j])
+
+
+def normal_marginal(x):
+    covariance = 0.5 * np.eye(len(x)) + 1.5
+    return multivariate_normal.logpdf(x, np.zeros(len(x)), covariance)
+
+
+def exact(process, marginal, x):
+    """prod_{j<K} (a + j d) prod_k prod_{i<m_k} (i - d) prod_k p(x_k), normalised."""
+    a, d = float(process.concentration), float(process.discount)
+    logs = {}
+    for labels in partitions():
+        clusters = [np.flatnonzero(np.array(labels) == k) for k in range(max(labels) + 1)]
+        log = sum(math.log(a + j * d) for j in range(1, len(clusters)))
+        for members in clusters:
+            log += sum(math.log(i - d) for i in range(1, len(members))) + marginal(x[members])
+        logs[code(labels)] = log
+    weights = np.exp(np.array(list(logs.values())) - max(logs.values()))
+    law = np.zeros(64)
+    law[list(logs)] = weights / weights.sum()
+    return law
+
+
+def partition(state, info):
+    z = state.position.local["assignment"]
+    together = jnp.stack([z[i] == z[j] for i, j in PAIRS])
+    return jax.nn.one_hot(jnp.sum(together * WEIGHTS), 64)
+
+
+def check_partitions(kernel, law, data, tolerance=0.02, **kwargs):
+    args = {"num_chains": 1024, "num_steps": 1_500, "burn_in": 50} | kwargs
+    run = sample(KEY, kernel, None, data, reduce=partition, **args)
+    check_mean(run.trace.mean, law, tolerance)
+
+
+SCHEDULES = [("anchored", p, sweeps) for p in (1, 2, 3) for sweeps in (1, 3)] + [("demotion", 1, 1)]
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("schedule,blocks,sweeps", SCHEDULES)
+def test_all_partitions(process, schedule, blocks, sweeps):
+    process = PROCESSES[process]
+    kernel = hybrid_mixture(
+        process, NORMAL, schedule=schedule, blocks=blocks, local_sweeps=sweeps, capacity=8
+    )
+    check_partitions(kernel, exact(process, normal_marginal, X), X[:, None])
+
+
+def test_collapsed_mixture_of_counts():
+    counts = np.array([0, 1, 4, 6])
+    marginal = lambda x: (
+        math.lgamma(1.5 + x.sum())
+        - math.lgamma(1.5)
+        + 1.5 * math.log(0.7)
+        - (1.5 + x.sum()) * math.log(0.7 + len(x))
+        - sum(math.lgamma(v + 1) for v in x)
+    )
+    process = PROCESSES["dp"]
+    kernel = collapsed_mixture(process, PoissonGamma(1.5, 0.7), capacity=8)
+    data = counts[:, None].astype(np.float32)
+    check_partitions(kernel, exact(process, marginal, counts), data)
+
+
+def test_a_random_concentration():
+    """The law of the partition under a concentration of law Gamma(2, 2), by quadrature."""
+    a = (np.arange(8_000) + 0.5) / 400
+    density = a * np.exp(-2 * a) / (a * (a + 1) * (a + 2) * (a + 3))
+    law = sum(np.sum(density * a**k) * exact_weights(k) for k in range(1, 5))
+    kernel = collapsed_mixture(DirichletProcess(1.0, prior=(2.0, 2.0)), NORMAL, capacity=8)
+    check_partitions(kernel, law / law.sum(), X[:, None])
+
+
+def exact_weights(num_clusters):
+    """Unnormalised weights of the partitions into so many clusters, without the concentration."""
+    weights = np.zeros(64)
+    for labels in partitions():
+        clusters = [np.flatnonzero(np.array(labels) == k) for k in range(max(labels) + 1)]
+        if len(clusters) == num_clusters:
+            log = sum(math.lgamma(len(c)) + normal_marginal(X[c]) for c in clusters)
+            weights[code(labels)] = math.exp(log)
+    return weights
+
+
+# ------------------------------------------------------------------------------ planted faults
+
+
+def check_fails(kernel, process="dp"):
+    law = exact(PROCESSES[process], normal_marginal, X)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_partitions(kernel, law, X[:, None])
+
+
+def make(process="dp", **kwargs):
+    return hybrid_mixture(PROCESSES[process], NORMAL, capacity=8, **kwargs)
+
+
+@pytest.mark.parametrize("blocks,sweeps", [(1, 1), (2, 1), (2, 3), (3, 1)])
+def test_the_published_schedule_is_not_exact(blocks, sweeps):
+    check_fails(make(schedule="published", blocks=blocks, local_sweeps=sweeps))
+
+
+def test_anchors_that_move(monkeypatch):
+    honest = HybridMixture._anchors
+
+    def movable(self, key, occupancy):
+        right = honest(self, key, occupancy)
+        used = right.atom_rank < self.blocks
+        return right._replace(atom_rank=jnp.where(used, -1, self.blocks))
+
+    monkeypatch.setattr(HybridMixture, "_anchors", movable)
+    check_fails(make(blocks=2))
+
+
+def test_counts_that_include_the_point_itself(monkeypatch):
+    honest = collapsed._logits
+
+    def inclusive(family, hyper, sweep, loglik, log_prior, item):
+        one_more = sweep._replace(counts=jnp.where(sweep.counts > 0, sweep.counts + 1, 0))
+        return honest(family, hyper, one_more, loglik, log_prior, item)
+
+    monkeypatch.setattr(collapsed, "_logits", inclusive)
+    check_fails(make())
+
+
+def test_a_forgotten_discount(monkeypatch):
+    honest = HybridMixture._weights
+
+    def undiscounted(self, key, hyper, counts, anchors):
+        return honest(self, key, hyper | {"discount": 0.0 * hyper["discount"]}, counts, anchors)
+
+    monkeypatch.setattr(HybridMixture, "_weights", undiscounted)
+    check_fails(make("py", blocks=2), "py")
+
+
+def test_an_atom_whose_weight_is_lost_as_it_is_demoted(monkeypatch):
+    honest = collapsed._demote
+
+    def forgetful(sweep, k):
+        after = honest(sweep, k)
+        return after._replace(atoms=after.atoms._replace(log_tail=sweep.atoms.log_tail))
+
+    monkeypatch.setattr(collapsed, "_demote", forgetful)
+    check_fails(make(schedule="demotion"))
+
+
+# ------------------------------------------------------------------------- without any data
+
+
+def test_the_number_of_clusters_without_data():
+    """n = 12 points that say nothing: E K = sum a / (a + i), for every schedule that is exact."""
+    flat = NormalKnownCovariance(np.zeros(1), 1e8 * np.eye(1), np.eye(1))
+    expected = sum(1.2 / (1.2 + i) for i in range(12))
+    args = {"num_chains": 512, "num_steps": 1_000, "burn_in": 100}
+    data = np.zeros((12, 1))
+    for schedule, blocks, right in [("anchored", 4, True), ("published", 4, False)]:
+        kernel = hybrid_mixture(
+            DirichletProcess(1.2), flat, schedule=schedule, blocks=blocks, capacity=16
+        )
+        active = lambda state, info: info.active.astype(jnp.float32)
+        run = sample(KEY, kernel, None, data, reduce=active, **args)
+        if right:
+            check_mean(run.trace.mean, expected, 0.02)
+        else:
+            assert np.mean(run.trace.mean) < 0.75 * expected

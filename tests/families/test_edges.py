@@ -1,0 +1,77 @@
+"""Edges of the families: one dimension, small shapes, tracers, unfit hyper-parameters."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats as st
+
+from sgmc_jax import families as fam
+
+
+def close(a, b, rtol=1e-6, atol=1e-6):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol, atol), a, b)
+
+
+def test_families_are_built_under_vmap():
+    build = lambda s: fam.NormalKnownCovariance(jnp.zeros(2), s, 2.0).log_base(jnp.ones((1, 2)))
+    expected = [
+        st.multivariate_normal(np.zeros(2), s * np.eye(2)).logpdf(np.ones(2)) for s in (1, 3)
+    ]
+    close(jax.vmap(build)(jnp.array([1.0, 3.0]))[:, 0], np.array(expected), 1e-5)
+    jax.vmap(lambda nu: fam.NormalInverseWishart(2, degrees_of_freedom=nu))(jnp.array([3.0, 4.0]))
+    jax.vmap(lambda a: fam.DirichletMultinomial(a, size=3))(jnp.array([0.1, 1.0]))
+
+
+def test_one_dimension_takes_flat_items():
+    x = np.array([0.0, 1.0, 5.0], np.float32)
+    for family in (
+        fam.NormalKnownCovariance(0.0, 1.0, 2.0),
+        fam.NormalInverseWishart(1),
+        fam.NormalGamma(1),
+        fam.PoissonGamma(1.0, 1.0),
+    ):
+        flat, tall = (
+            family.statistics(x, jnp.ones((1, 3))),
+            family.statistics(x[:, None], jnp.ones((1, 3))),
+        )
+        close(flat, tall)
+        close(family.log_predictive(flat, x[0]), family.log_predictive(tall, x[:1]))
+        family.check(x)
+
+
+def test_small_shapes_stay_finite():
+    """In float32, where gamma variates underflow."""
+    x = np.zeros((1, 50))
+    for family in (
+        fam.DirichletMultinomial(1e-3, size=50),
+        fam.PoissonGamma(1e-3, 1.0, size=50),
+        fam.NormalGamma(50, shape=1e-3),
+        fam.NormalInverseWishart(50, degrees_of_freedom=49.001),
+    ):
+        params = family.draw(jax.random.key(0), family.zero_statistics(20, x[0]))
+        assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(params)), family
+        assert not bool(jnp.any(jnp.isnan(family.loglik(params, x)))), family
+
+
+def test_unfit_hyper_parameters_are_refused():
+    refused = [
+        (lambda: fam.NormalKnownCovariance(np.zeros(2), -1.0, 1.0), "covariance"),
+        (lambda: fam.NormalKnownCovariance(np.zeros(2), 1.0, np.eye(3)), "prior_covariance"),
+        (lambda: fam.NormalKnownCovariance(np.zeros((2, 2)), 1.0, 1.0), "mean"),
+        (lambda: fam.NormalKnownCovariance([0.0, np.nan], 1.0, 1.0), "mean"),
+        (lambda: fam.NormalInverseWishart(0), "dim"),
+        (lambda: fam.NormalInverseWishart(3, degrees_of_freedom=2.0), "degrees_of_freedom"),
+        (lambda: fam.NormalInverseWishart(2, scale=[[1.0, 2.0], [2.0, 1.0]]), "scale"),
+        (lambda: fam.NormalInverseWishart(2, mean_strength=0.0), "mean_strength"),
+        (lambda: fam.NormalInverseWishart(2, mean_strength=[1.0, 1.0]), "mean_strength"),
+        (lambda: fam.NormalGamma(2, shape=[1.0, -1.0]), "shape"),
+        (lambda: fam.NormalGamma(2, rate=[1.0, 1.0, 1.0]), "rate"),
+        (lambda: fam.DirichletMultinomial(1.0), "size"),
+        (lambda: fam.DirichletMultinomial([1.0, 0.0]), "concentration"),
+        (lambda: fam.PoissonGamma([1.0, 2.0], [1.0, 2.0, 3.0]), "shape"),
+        (lambda: fam.PoissonGamma(1.0, np.inf), "rate"),
+    ]
+    for build, name in refused:
+        with pytest.raises(ValueError, match=rf"^{name} must"):
+            build()

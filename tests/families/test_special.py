@@ -1,0 +1,35 @@
+"""Log rising factorials against exact values."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from sgmc_jax.special import log_rising_factorial
+
+X = np.array([1e-6, 1e-3, 0.5, 1.0, 7.3, 15.9, 16.0, 40.0, 1e3, 1e6])
+N = np.array([0.0, 0.5, 1.0, 3.0, 50.0, 1e4, 1e7])
+
+
+def exact(x, n):
+    """Sums of logarithms for whole n up to 1e4, else Stirling's series far out, in float64."""
+    if n == np.floor(n) and n <= 1e4:
+        return np.sum(np.log(x + np.arange(int(n))))
+    if x < 1e3:
+        return gammaln(x + n) - gammaln(x)
+    c = lambda z: 1 / (12 * z) - 1 / (360 * z**3)
+    return (x - 0.5) * np.log1p(n / x) + n * (np.log(x + n) - 1) + c(x + n) - c(x)
+
+
+@pytest.mark.parametrize("dtype, rtol", [(np.float32, 3e-6), (np.float64, 1e-12)])
+def test_log_rising_factorial(dtype, rtol, x64):
+    expected = np.array([[exact(float(dtype(x)), n) for n in N] for x in X])
+    value = log_rising_factorial(X.astype(dtype)[:, None], N.astype(dtype))
+    assert value.dtype == dtype
+    np.testing.assert_allclose(value, expected, rtol=rtol, atol=10 * rtol)
+    assert not np.any(value[:, 0])
+
+
+def test_what_the_difference_of_logarithms_gets_wrong():
+    value = log_rising_factorial(jnp.float32(1e6), jnp.float32(0.5))
+    np.testing.assert_allclose(value, 6.9077553, rtol=1e-6)
