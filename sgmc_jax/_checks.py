@@ -65,6 +65,14 @@ def real_position(position: PyTree) -> None:
             raise TypeError(f"position{where} must be floating for a gradient kernel, got {dtype}")
 
 
+def arrays(name: str, tree: PyTree) -> None:
+    """Raise unless every leaf is an array of numbers, or a number."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        if not isinstance(leaf, jax.Array) and np.asarray(leaf).dtype.kind in "OSUMm":
+            where = f"{name}{jax.tree_util.keystr(path)}"
+            raise TypeError(f"{where} must be an array of numbers, got {type(leaf).__name__}")
+
+
 def finite(name: str, tree: PyTree) -> None:
     """Raise if a concrete floating leaf holds a NaN or an infinity."""
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):

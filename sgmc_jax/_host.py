@@ -61,7 +61,7 @@ class Host:
             return
         value, stacked = self._positions(position)
         one = jax.tree.map(lambda x: x[0], value) if stacked else value
-        self.kernel.check(one, self.source.first)
+        self._one_kernel().check(one, self.source.first)
         _checks.finite("position", value)
         if stacked:
             value = self.layout.put_chains(value, axis=0)
@@ -71,6 +71,18 @@ class Host:
         )
         self._plan_slots()
 
+    def _one_kernel(self) -> Kernel:
+        """The kernel, or the first one of a stack."""
+        if not self.layout.kernels:
+            return self.kernel
+        lengths = {x.shape[0] if x.ndim else None for x in jax.tree.leaves(self._params)}
+        if len(lengths) != 1 or None in lengths:
+            raise ValueError(
+                "kernel_axis=0 needs a stack of kernels, as eqx.filter_vmap makes one: arrays with "
+                f"one leading axis, got the lengths {sorted(map(str, lengths))}"
+            )
+        return jax.tree.map(lambda x: x[0] if eqx.is_array(x) else x, self.kernel)
+
     def _restart(self, run: Run) -> None:
         if run.axes != self.layout.axes:
             raise ValueError(
@@ -78,6 +90,9 @@ class Host:
             )
         self.stacked = False
         self.origin = self.num_steps = run.num_steps
+        if run.capacity is not None and run.capacity != self.capacity:
+            one = jax.tree.map(lambda x: x[(0,) * (len(run.axes) - 1)], run.state)
+            self.kernel, self.capacity = self.kernel.grow(one, run.capacity)[0], run.capacity
         self._begin_at(run.state, run.stopped)
 
     def _begin_at(self, state: Any, stopped: Any) -> None:
@@ -96,6 +111,7 @@ class Host:
             if chains is None:
                 return _tree.strong(position(keys[0])), False
             return _tree.strong(jax.vmap(position)(keys)), True
+        _checks.arrays("position", position)
         position = _tree.strong(position)
         leaves = jax.tree.leaves(position)
         stacked = (
@@ -196,7 +212,9 @@ class Host:
         """One compiled call; the number of steps it made."""
         batches = self.data
         if isinstance(self.source, Stream):
-            batches = self.source.take(self.num_steps, num_steps, self.source.max_batches)
+            num_steps, batches = self.source.take(
+                self.num_steps, num_steps, self.source.max_batches
+            )
             batches = self.layout.put_data(batches, self.plan.num_rows, axis=1)
         span = tuple(np.int32(x) for x in (self.num_steps, num_steps, burn_in))
         while True:
@@ -256,7 +274,8 @@ class Host:
             trace, info = _join(
                 self.segments, self.layout.fetch(self.template), len(self.layout.axes) - 1
             )
-        return Run(trace, info, carry.state, stopped, self.num_steps, self.layout.axes)
+        axes = self.layout.axes
+        return Run(trace, info, carry.state, stopped, self.num_steps, axes, self.capacity)
 
 
 def _head(x: np.ndarray, num: int, axis: int) -> np.ndarray:

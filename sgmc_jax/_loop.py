@@ -89,6 +89,7 @@ def root(raw: Array, chain: Any, impl: str) -> Any:
 
 def step_keys(noise: Any, batch: Any, counts: Array) -> Keys:
     """The keys of several steps of one chain, by their index: any chunk gives the same."""
+    counts = counts.astype(jnp.int32)  # `arange` is int64 under x64
     fold = jax.vmap(jax.random.fold_in, (None, 0))
     return Keys(fold(noise, counts), fold(batch, counts), counts)
 
@@ -97,7 +98,10 @@ def guarded_step(
     kernel: Kernel, keys: Keys, state: Any, stopped: Array, data: Data
 ) -> tuple[Any, Array, RunInfo]:
     """One step of a chain that stays for ever at its last finite state once it leaves it."""
-    moved, info = kernel.step(keys, state, data)
+    result = kernel.step(keys, state, data)
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(f"step must return a pair (state, info), got {type(result).__name__}")
+    moved, info = result
     _same_avals(state, moved)
     info = _tree.strong(info)
     finite = _is_finite(moved)
@@ -130,6 +134,8 @@ def _is_finite(state: Any) -> Array:
 
 def start_carry(kernel: Kernel, state: Any, data: Data, plan: Plan) -> Carry:
     """The carry of a chain that begins at `state`."""
+    if not hasattr(state, "position"):
+        raise TypeError(f"init must return a state with a `position`, got {type(state).__name__}")
     state = _tree.strong(state)
     key = jax.random.wrap_key_data(jnp.zeros_like(_key_words(plan.impl)), impl=plan.impl)
     keys = Keys(key, key, jnp.zeros((), jnp.int32))
@@ -275,7 +281,7 @@ def present(state: Any, plan: Plan) -> Any:
         if isinstance(x, Dist):
             local = plan.comm.concatenate(x.local)
             return Dist(x.shared, jax.tree.map(lambda x: x[: plan.num_items], local))
-        if isinstance(x, PerShard) and plan.comm.axis is not None:
+        if isinstance(x, PerShard):
             return PerShard(plan.comm.gather(x.value))
         return x
 
@@ -292,11 +298,19 @@ def place(state: Any, plan: Plan) -> Any:
         padded = jnp.pad(x, padding, mode="edge")
         return jax.lax.dynamic_slice_in_dim(padded, index * per_shard, per_shard)
 
+    def own(x: Array) -> Array:
+        if x.shape[0] != size:
+            raise ValueError(
+                f"each of {x.shape[0]} shards has left a part of this state that is its own, such "
+                f"as the permutation of Epoch: it cannot go on on {size} shards"
+            )
+        return x[index]
+
     def leaf(x: Any) -> Any:
         if isinstance(x, Dist):
             return Dist(x.shared, jax.tree.map(rows, x.local))
-        if isinstance(x, PerShard) and plan.comm.axis is not None:
-            return PerShard(jax.tree.map(lambda x: x[index], x.value))
+        if isinstance(x, PerShard):
+            return PerShard(jax.tree.map(own, x.value))
         return x
 
     return jax.tree.map(leaf, state, is_leaf=_is_placed)

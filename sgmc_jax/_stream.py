@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from . import _checks
 from .checkpoint import shapes
 from .collective import leading_axis
 
@@ -23,6 +24,7 @@ class Resident:
     max_batches = 2**31
 
     def __init__(self, data: PyTree):
+        _checks.arrays("data", data)
         self.data = jax.tree.map(lambda x: x if isinstance(x, jax.Array) else jnp.asarray(x), data)
         self.num_items = leading_axis(self.data) if jax.tree.leaves(self.data) else None
         self.shapes = shapes(self.data)
@@ -39,7 +41,10 @@ class Stream:
     def __init__(self, batches: Callable | Iterator, start: int):
         self.function = batches if callable(batches) else None
         self.iterator: Any = None if callable(batches) else batches
-        self.first = self._next(start)
+        try:
+            self.first = self._next(start)
+        except StopIteration:
+            raise ValueError("data must have batches, got an iterator that has ended") from None
         self.pending = [self.first] if self.function is None else []
         self.num_items = leading_axis(self.first)
         self.shapes = shapes(self.first)
@@ -53,17 +58,33 @@ class Stream:
             for _ in range(num_batches - 1):  # the first one has been read already
                 self._next(0)
 
-    def take(self, start: int, num: int, length: int) -> PyTree:
+    def take(self, start: int, num: int, length: int) -> tuple[int, PyTree]:
         """The `num` batches from step `start` on, stacked, and padded to `length`.
+
+        Returns:
+            how many they are, fewer than `num` where the iterator ends, and the batches.
 
         Raises:
             StopIteration: if the iterator has ended.
         """
-        batches = [
-            self.pending.pop() if self.pending else self._next(start + i) for i in range(num)
-        ]
+        batches = []
+        for i in range(num):
+            try:
+                batches.append(self.pending.pop() if self.pending else self._next(start + i))
+            except StopIteration:
+                if not batches:
+                    raise
+                break
+        for i, batch in enumerate(batches):
+            if shapes(batch) != self.shapes:
+                raise ValueError(
+                    f"data must have batches of one shape, got {shapes(batch)} for batch "
+                    f"{start + i} and {self.shapes} for the first"
+                )
+        num = len(batches)
         batches += [batches[-1]] * (length - num)
-        return jax.tree.map(lambda *x: jnp.asarray(np.stack([np.asarray(x) for x in x])), *batches)
+        stack = lambda *x: jnp.asarray(np.stack([np.asarray(x) for x in x]))
+        return num, jax.tree.map(stack, *batches)
 
     def _next(self, index: int) -> PyTree:
         return next(self.iterator) if self.function is None else self.function(index)

@@ -103,7 +103,10 @@ class Pmap(Engine):
 
     def map(self, function: Callable, in_axes: tuple[int | None, ...]) -> Callable:
         devices = jax.local_devices()[: self.size]
-        return jax.pmap(function, AXIS, in_axes=in_axes, devices=devices)
+        # one argument: pmap misreads flat axes where empty trees and deep ones add up (jax 0.10)
+        axes = (tuple(in_axes),)
+        mapped = jax.pmap(lambda args: function(*args), AXIS, in_axes=axes, devices=devices)
+        return lambda *args: mapped(args)
 
     def put(self, tree: PyTree) -> PyTree:
         return self.map(lambda x: x, (0,))(tree)

@@ -138,9 +138,9 @@ class LinearModel(Model):
     """A model whose likelihood sees the position only through a linear predictor.
 
     The items are pairs `(x, y)` with x of shape (d,) and y any pytree; the position is an array of
-    shape (d,) or (d, k), and the predictor is `x @ position`, a scalar or a (k,) vector. The gradient
-    of item i is `x_i a_i`, so a batch costs two matrix products and an item's gradient is stored in
-    one number (or k).
+    shape (d,) or (d, k), and the predictor is `x @ position`, a scalar or a (k,) vector. The
+    gradient of item i is `x_i a_i`, so a batch costs two matrix products and an item's gradient is
+    stored in one number (or k).
 
     Args:
         logprior: `position -> ()`.

@@ -31,6 +31,7 @@ class Run(eqx.Module):
     stopped: np.ndarray
     num_steps: int = eqx.field(static=True)
     axes: tuple[str, ...] = eqx.field(static=True)
+    capacity: int | None = eqx.field(static=True, default=None)
 
     def __iter__(self) -> Iterator[Any]:
         yield from (self.trace, self.info, self.state)

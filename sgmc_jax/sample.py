@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import PyTree
 
 from . import _checks, _loop, _tree
@@ -171,9 +172,15 @@ def sample(
     host = Host(kernel, plan, layout, source, roots)
     host.start(position)
     if checkpoint is not None:
-        static = (plan._replace(comm=None), num_chains, burn_in, thin)
+        static = (plan._replace(comm=None, num_rows=None), num_chains, burn_in, thin)
         prints = fingerprint(key=tuple(roots), kernel=kernel, data=source.shapes, settings=static)
         host.resume(Checkpoint(checkpoint, prints))
+        done = host.num_steps - host.origin
+        if done > num_steps:
+            raise ValueError(
+                f"num_steps must be at least {done}, the steps in checkpoint {checkpoint}, got "
+                f"{num_steps}"
+            )
     return host.run(num_steps, burn_in, chunk, progress, on_error)
 
 
@@ -222,6 +229,12 @@ def _check_arguments(given: dict[str, Any]) -> None:
         if given[name] is not None and not isinstance(given[name], bool):
             if not callable(given[name]):
                 raise TypeError(f"{name} must be a function of (state, info), got {given[name]!r}")
-    key = given["key"]
-    if not hasattr(key, "dtype") or (key.ndim and key.dtype != jnp.uint32):
-        raise TypeError("key must be one JAX key, such as jax.random.key(0)")
+    _check_key(given["key"])
+
+
+def _check_key(key: Any) -> None:
+    shape, dtype = getattr(key, "shape", None), getattr(key, "dtype", None)
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if not (shape == () if typed else dtype == jnp.uint32 and np.ndim(key) == 1):
+        got = type(key).__name__ if dtype is None else f"{dtype} of shape {shape}"
+        raise TypeError(f"key must be one JAX key, such as jax.random.key(0), got {got}")

@@ -7,6 +7,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.full
 def test_the_small_demo_meets_the_bars(tmp_path, capsys):
     """Errors of the means and sds are 3 standard errors or more inside the bars."""
     pytest.importorskip("sklearn")
@@ -33,7 +34,6 @@ def test_a_biased_sampler_is_outside_the_bars():
     assert not any(good._replace(**change).passes for change in bad)
 
 
-@pytest.mark.full
 def test_the_notebook_runs_from_top_to_bottom():
     jupytext, nbclient = map(pytest.importorskip, ("jupytext", "nbclient"))
     notebook = jupytext.read(ROOT / "notebooks" / "quickstart.py")

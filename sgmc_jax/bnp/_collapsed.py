@@ -12,7 +12,7 @@ from ..families import Family
 
 
 class Atoms(NamedTuple):
-    """The instantiated atoms A: which slots, their log weights, and that of all the rest, the tail."""
+    """The instantiated atoms A: their slots, their log weights, and that of the rest, the tail."""
 
     instantiated: Bool[Array, " K"]
     log_weight: Float[Array, " K"]

@@ -238,11 +238,12 @@ def hybrid_mixture(
 ) -> HybridMixture:
     """Partially collapsed Gibbs sampling of a Dirichlet or Pitman-Yor process mixture.
 
-    In every step one block of items, drawn at random, is swept point by point with the clusters that
-    only it uses integrated out (the tail), so that clusters are born and die there. The weights and
-    parameters of all other clusters (the atoms A) are drawn,
+    In every step one block of items, drawn at random, is swept point by point with the clusters
+    that only it uses integrated out (the tail), so that clusters are born and die there. The
+    weights and parameters of all other clusters (the atoms A) are drawn,
 
-        (w_A, w_0) ~ Dirichlet({m_k - d}_A, a + |A| d + n_tail),   theta_k ~ p(theta | members of k),
+        (w_A, w_0) ~ Dirichlet({m_k - d}_A, a + |A| d + n_tail),
+        theta_k ~ p(theta | members of k),
 
     and the points of all other blocks choose among them at once, P(z = k) ~ w_k f(x | theta_k). The
     blocks are part of the sampler and not of the machine: the same key gives the same chain on any
@@ -250,11 +251,11 @@ def hybrid_mixture(
 
     The schedule says which atoms are instantiated and which points are free:
 
-    - `"anchored"` is exact. A is what other blocks use. In a random order of their points, each atom's
-      first point (its anchor) is kept, and earlier points may not choose that atom: what A is then
-      depends on no entry that moves. With one block it is collapsed Gibbs sampling.
-    - `"demotion"` is exact and serial. A is every cluster, and an atom is integrated out again, with
-      its weight, as its last point that has not been visited is visited.
+    - `"anchored"` is exact. A is what other blocks use. In a random order of their points, each
+      atom's first point (its anchor) is kept, and earlier points may not choose that atom: what A
+      is then depends on no entry that moves. With one block it is collapsed Gibbs sampling.
+    - `"demotion"` is exact and serial. A is every cluster, and an atom is integrated out again,
+      with its weight, as its last point that has not been visited is visited.
     - `"published"` is the schedule of the paper, A = every cluster and every point free. It is
       *not* exact: A depends on labels that move. With several blocks clusters die on all and are
       born on one. At concentration 1.2, 100 points and no data the expected number of clusters is
@@ -262,8 +263,8 @@ def hybrid_mixture(
       1e-3 to 2e-2 in total variation.
 
     Targets:
-        the posterior of the partition (and of the concentration, if it has a prior), exactly for the
-        first two schedules and any number of blocks and sweeps.
+        the posterior of the partition (and of the concentration, if it has a prior), exactly for
+        the first two schedules and any number of blocks and sweeps.
 
     Args:
         process: `DirichletProcess(concentration)` or `PitmanYor(concentration, discount)`.
@@ -271,13 +272,13 @@ def hybrid_mixture(
         schedule: see above.
         blocks: P, the number of blocks; a multiple of the engine's shards. 1 for `"demotion"`.
         local_sweeps: L, the sweeps over the designated block in a step.
-        capacity: the number of slots to begin with; the runner doubles it when it is used up, and the
-            chain does not depend on it.
+        capacity: the number of slots to begin with; the runner doubles it when it is used up, and
+            the chain does not depend on it.
 
     State:
-        `position = Dist(shared, local)`: the hyper-parameters, and `local["assignment"]`, (N,) int32,
-        each item's slot. The initial position is `None` (one cluster), or an (N,) array of labels
-        below the capacity as `Dist({}, {"assignment": labels})`.
+        `position = Dist(shared, local)`: the hyper-parameters, and `local["assignment"]`, (N,)
+        int32, each item's slot. The initial position is `None` (one cluster), or an (N,) array of
+        labels below the capacity as `Dist({}, {"assignment": labels})`.
 
     Info:
         `active`, the number of clusters before the step; `overflow`.
@@ -320,8 +321,8 @@ def hybrid_mixture(
 def collapsed_mixture(process: PitmanYor, family: Family, *, capacity: int = 16) -> HybridMixture:
     """Collapsed Gibbs sampling of a Dirichlet or Pitman-Yor process mixture, point by point.
 
-    P(z = k) ~ (m_k - d) f(x | members of k) for a cluster, ~ (a + K d) f(x) for a new one, counts and
-    members without the point itself. It is `hybrid_mixture` with one block, and its reference.
+    P(z = k) ~ (m_k - d) f(x | members of k) for a cluster, ~ (a + K d) f(x) for a new one, counts
+    and members without the point itself. It is `hybrid_mixture` with one block, and its reference.
 
     Targets:
         the posterior of the partition, exactly.
@@ -342,6 +343,7 @@ def collapsed_mixture(process: PitmanYor, family: Family, *, capacity: int = 16)
         (5,)
 
     Reference:
-        Neal (2000), Markov chain sampling methods for Dirichlet process mixture models, algorithm 3.
+        Neal (2000), Markov chain sampling methods for Dirichlet process mixture models, algorithm
+        3.
     """
     return hybrid_mixture(process, family, capacity=capacity)

@@ -102,4 +102,10 @@ def gibbs(**blocks: Callable) -> Gibbs:
     """
     if not blocks:
         raise ValueError("gibbs needs at least one block")
+    for name, build in blocks.items():
+        if not callable(build):
+            raise TypeError(
+                f"block {name!r} must be a function of the other blocks that builds a kernel, got "
+                f"{type(build).__name__}"
+            )
     return Gibbs(tuple(blocks), tuple(as_function(build) for build in blocks.values()))

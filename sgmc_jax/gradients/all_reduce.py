@@ -6,6 +6,7 @@ from typing import Any
 
 from jaxtyping import PyTree
 
+from .. import _checks
 from .._types import Data, Estimate, Estimator, Key, Position, as_keys
 from ..collective import Collective, PerShard
 
@@ -27,6 +28,7 @@ class AllReduce(Estimator):
     comm: Collective = Collective()
 
     def __check_init__(self):
+        _checks.estimator("inner", self.inner)
         if type(self.inner).estimate is not Estimator.estimate:
             raise TypeError(
                 f"AllReduce sums plain estimators; put {type(self.inner).__name__} outside of it"

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
+from .. import _checks
 from .._types import Data, Estimate, Estimator, Key, Position, as_keys
 from ..batching import Given
 
@@ -57,6 +58,7 @@ class Anchored(Estimator):
 
 def refuse_given(name: str, estimator: Estimator) -> None:
     """Raise if the data is streamed: there is no full pass to anchor on."""
+    _checks.estimator("inner", estimator)
     inner: Any = estimator
     while not hasattr(inner, "batcher") and hasattr(inner, "inner"):
         inner = inner.inner
@@ -101,4 +103,7 @@ class ControlVariate(Anchored):
     def check(self, position: Position, data: Data) -> None:
         if jax.tree.structure(self.centre) != jax.tree.structure(position):
             raise ValueError("centre must have the structure of the position")
+        got, wanted = jax.tree.map(jnp.shape, (self.centre, position))
+        if got != wanted:
+            raise ValueError(f"centre must have the shape of the position, {wanted}, got {got}")
         self.inner.check(position, data)

@@ -27,7 +27,7 @@ def scir(counts: Estimator, step_size: Any) -> Splitting:
     Args:
         counts: the estimator of the shapes, e.g.
             `Minibatch(Summand(alpha, lambda position, z: z), Uniform(100))` for one-hot items.
-        step_size: h > 0, or a function of the step index; infinity is an independent draw.
+        step_size: h > 0, or a function of the step index.
 
     Returns:
         A kernel with `SplittingState` and `SplittingInfo`.

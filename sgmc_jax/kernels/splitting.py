@@ -107,6 +107,8 @@ class Splitting(Kernel):
         self.grad = grad
         self.step_size = _checks.as_step_size(step_size)
         self.space = Euclidean() if space is None else space
+        if not isinstance(self.space, Space):
+            raise TypeError(f"space must be a Space such as Sphere(), got {type(space).__name__}")
         self.temperature = _checks.as_real(temperature)
         self.thermostat = None if thermostat is None else _checks.as_real(thermostat)
         for letter, piece in self.pieces.items():
@@ -166,6 +168,9 @@ class Splitting(Kernel):
     def check(self, position: Position, data: Data) -> None:
         _checks.real_position(position)
         self.space.check(position)
+        for piece in self.pieces.values():
+            if isinstance(piece, NoisyTransition):
+                piece.check_position(position)
         self.grad.check(position, data)
 
     @property

@@ -16,8 +16,8 @@ from ..random.gamma import gamma, log_gamma
 
 class PitmanYor(eqx.Module):
     """The Pitman-Yor process: a point joins cluster k with probability proportional to m_k - d, a
-    new one proportional to a + K d, where a is the concentration, d the discount and K the number of
-    clusters.
+    new one proportional to a + K d, where a is the concentration, d the discount and K the number
+    of clusters.
 
     Args:
         concentration: a > -d.
@@ -64,8 +64,8 @@ class DirichletProcess(PitmanYor):
         ValueError: if a number is out of its range.
 
     Reference:
-        Escobar and West (1995), Bayesian density estimation and inference using mixtures, section 6,
-        for drawing the concentration.
+        Escobar and West (1995), Bayesian density estimation and inference using mixtures, section
+        6, for drawing the concentration.
     """
 
     prior: Any = None
@@ -81,7 +81,7 @@ class DirichletProcess(PitmanYor):
             self.prior = tuple(as_real(value) for value in prior)
 
     def redraw(self, key: Any, hyper: dict[str, Array], counts: Array) -> dict[str, Array]:
-        """eta ~ Beta(a + 1, n), then a from a mixture of Gamma(s + K, ...) and Gamma(s + K - 1, ...)."""
+        """eta ~ Beta(a + 1, n), then a from a mixture of Gamma(s + K, .) and Gamma(s + K - 1, .)."""
         if self.prior is None:
             return hyper
         (shape, rate), old = self.prior, hyper["concentration"]

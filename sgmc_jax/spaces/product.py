@@ -55,7 +55,12 @@ class Product(Space):
         return sum(s.dim(x) for s, x in zip(spaces, xs, strict=True))
 
     def check(self, x: Position) -> None:
-        spaces, _, (xs,) = self._parts(x)
+        try:
+            spaces, _, (xs,) = self._parts(x)
+        except ValueError as error:
+            raise ValueError(
+                f"position must have the structure of the spaces {self.spaces}: {error}"
+            ) from error
         for space, part in zip(spaces, xs, strict=True):
             space.check(part)
 

@@ -46,6 +46,16 @@ class NoiseCovariance(eqx.Module):
         for leaf in jax.tree.leaves(self.eigenvalues):
             _checks.positive("noise_covariance", leaf, zero=True)
 
+    def check(self, position: Position) -> None:
+        """Raise unless it is as large as the position."""
+        if self.eigenvalues is None or jnp.ndim(jax.tree.leaves(self.eigenvalues)[0]) == 0:
+            return
+        got, wanted = jax.tree.map(jnp.shape, (self.eigenvalues, position))
+        if self.basis is not None:
+            got, wanted = self.basis.shape, (_tree.size(position),) * 2
+        if got != wanted:
+            raise ValueError(f"noise_covariance must have the shape {wanted}, got {got}")
+
     def __call__(
         self, key: Any, space: Space, x: Position, variance: Callable[[Any], Array]
     ) -> PyTree:
@@ -112,6 +122,10 @@ class NoisyTransition(Transition):
                     f"largest eigenvalue is {np.max(leaf):.4g}. Decrease step_size, or reduce the "
                     "noise of the gradient"
                 )
+
+    def check_position(self: Any, position: Position) -> None:
+        """Raise if the covariance does not fit the position."""
+        self.noise_covariance.check(position)
 
 
 def _eigen(matrix: Array) -> tuple[Array, Array]:

@@ -182,6 +182,7 @@ def test_nose_hoover_thermostat():
     check_mean(means[0][:, 2], 0.1, 0.04)  # xi ~ N(A, 1/d), once and not once a leaf
 
 
+@pytest.mark.full
 def test_the_thermostat_takes_up_isotropic_noise():
     """The mean of xi moves from A to A + h v / 2 and the variance of x stays."""
     items = np.concatenate([np.eye(10), -np.eye(10)])

@@ -72,6 +72,7 @@ def test_the_sphere_law_sees_noise_too_large_by_a_twentieth(monkeypatch):
         check_sphere(sggmc(VMF, Sphere(), 0.1, FRICTION), None)
 
 
+@pytest.mark.full
 def test_noise_of_the_gradient_is_subtracted_on_the_sphere():
     """S^2, kappa 5, C 2, h .05, noise 10: .775 uncorrected, .7999 corrected, .8002 thermostat."""
     grad, items = noisy_vmf(10.0)
