@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import equinox as eqx
@@ -90,7 +91,7 @@ class HybridMixture(Kernel):
         return MixtureState(Dist(hyper, {"assignment": labels})), info
 
     def grow(self, state: MixtureState, capacity: int) -> tuple[HybridMixture, MixtureState]:
-        return eqx.tree_at(lambda k: k.capacity, self, capacity), state
+        return replace(self, capacity=capacity), state
 
     def check(self, position: Any, data: Data) -> None:
         if not isinstance(data, Shard):

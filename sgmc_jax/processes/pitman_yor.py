@@ -12,16 +12,32 @@ from jaxtyping import Array
 from .. import _checks
 from .._checks import as_real
 from ..random.gamma import gamma, log_gamma
+from ..special import log_rising_factorial
+
+_STEP = 0.7  # of the Metropolis walk in (log a, logit d)
+
+
+def _as_prior(prior: Any) -> tuple[Array, Array] | None:
+    """A gamma prior's shape and rate."""
+    if prior is None:
+        return None
+    shape, rate = prior
+    for value in (shape, rate):
+        _checks.positive("prior", value)
+    return as_real(shape), as_real(rate)
 
 
 class PitmanYor(eqx.Module):
-    """The Pitman-Yor process: a point joins cluster k with probability proportional to m_k - d, a
-    new one proportional to a + K d, where a is the concentration, d the discount and K the number
-    of clusters.
+    """The Pitman-Yor process: clusters of sizes that follow a power law.
+
+    A point joins cluster k with probability proportional to m_k - d, and a new one proportional to
+    a + K d, where a is the concentration, d the discount and K the number of clusters.
 
     Args:
-        concentration: a > -d.
-        discount: d in [0, 1); 0 is the Dirichlet process.
+        concentration: a > -d; its first value if it has a prior.
+        discount: d in [0, 1), 0 being the Dirichlet process; likewise.
+        prior: `None` for fixed values; or the shape and rate of a gamma prior on the concentration,
+            the discount then being uniform on (0, 1).
 
     Raises:
         ValueError: if a number is out of its range.
@@ -32,25 +48,60 @@ class PitmanYor(eqx.Module):
 
     concentration: Array = eqx.field(converter=as_real)
     discount: Array = eqx.field(converter=as_real)
+    prior: Any = eqx.field(converter=_as_prior, default=None)
 
     def __check_init__(self):
-        _checks.positive("discount", self.discount, zero=True)
-        if _checks.is_concrete(self.discount) and bool(jnp.any(self.discount >= 1)):
-            raise ValueError(f"discount must be below 1, got {self.discount}")
-        if _checks.is_concrete(self.discount) and _checks.is_concrete(self.concentration):
-            if not bool(jnp.all(self.concentration > -self.discount)):
-                raise ValueError(
-                    f"concentration must be above minus the discount, got {self.concentration} "
-                    f"and {self.discount}"
-                )
+        a, d = self.concentration, self.discount
+        _checks.positive("discount", d, zero=True)
+        if not (_checks.is_concrete(a) and _checks.is_concrete(d)):
+            return
+        if bool(jnp.any(d >= 1)):
+            raise ValueError(f"discount must be below 1, got {d}")
+        if not bool(jnp.all(a > -d)):
+            raise ValueError(f"concentration must be above minus the discount, got {a} and {d}")
+        if self.prior is not None and not bool(jnp.all(a > 0)):
+            raise ValueError(f"concentration must be positive to have a prior, got {a}")
 
     def start(self) -> dict[str, Array]:
         """The hyper-parameters that a chain begins with."""
         return {"concentration": self.concentration, "discount": self.discount}
 
+    def logdensity(self, hyper: dict[str, Array], counts: Array) -> Array:
+        """The log probability of clusters of these sizes (zeros are no clusters), in any order.
+
+        `sum_{0<j<K} log(a + j d) - sum_{0<i<n} log(a + i) + sum_k sum_{0<i<m_k} log(i - d)`
+        """
+        a, d = hyper["concentration"], hyper["discount"]
+        index, size = jnp.arange(counts.shape[0]), jnp.sum(counts)
+        more = (index > 0) & (index < jnp.sum(counts > 0))
+        births = jnp.sum(jnp.where(more, jnp.log(a + jnp.where(more, index * d, 1.0)), 0.0))
+        joins = log_rising_factorial(1 - d, jnp.maximum(counts - 1, 0))
+        total = log_rising_factorial(a + 1, jnp.maximum(size - 1, 0))
+        return births + jnp.sum(joins) - total
+
     def redraw(self, key: Any, hyper: dict[str, Array], counts: Array) -> dict[str, Array]:
-        """The hyper-parameters given the sizes of the clusters; here they are fixed."""
-        return hyper
+        """A Metropolis step on (log a, logit d) given the sizes of the clusters."""
+        if self.prior is None:
+            return hyper
+        shape, rate = self.prior
+        step_key, test_key = jax.random.split(key)
+        dtype = hyper["concentration"].dtype
+        step = _STEP * jax.random.normal(step_key, (2,), dtype)
+        d = jnp.maximum(hyper["discount"], 1e-3)  # a chain may begin at 0, but does not return
+        logit = jnp.log(d) - jnp.log1p(-d) + step[1]
+        proposal = {
+            "concentration": hyper["concentration"] * jnp.exp(step[0]),
+            "discount": jax.nn.sigmoid(logit),
+        }
+
+        def target(hyper: dict[str, Array]) -> Array:
+            a, d = hyper["concentration"], hyper["discount"]
+            jacobian = jnp.log(a) + jnp.log(d) + jnp.log1p(-d)
+            return self.logdensity(hyper, counts) + (shape - 1) * jnp.log(a) - rate * a + jacobian
+
+        gain = target(proposal) - target(hyper)
+        taken = jnp.log(jax.random.uniform(test_key, dtype=dtype)) < gain
+        return jax.tree.map(lambda new, old: jnp.where(taken, new, old), proposal, hyper)
 
 
 class DirichletProcess(PitmanYor):
@@ -68,20 +119,14 @@ class DirichletProcess(PitmanYor):
         6, for drawing the concentration.
     """
 
-    prior: Any = None
-
     def __init__(self, concentration: Any = 1.0, prior: tuple[Any, Any] | None = None):
         _checks.positive("concentration", concentration)
         self.concentration = as_real(concentration)
         self.discount = jnp.zeros_like(self.concentration)
-        self.prior = None
-        if prior is not None:
-            for value in prior:
-                _checks.positive("prior", value)
-            self.prior = tuple(as_real(value) for value in prior)
+        self.prior = _as_prior(prior)
 
     def redraw(self, key: Any, hyper: dict[str, Array], counts: Array) -> dict[str, Array]:
-        """eta ~ Beta(a + 1, n), then a from a mixture of Gamma(s + K, .) and Gamma(s + K - 1, .)."""
+        """eta ~ Beta(a + 1, n), then a from Gamma(s + K, .) or Gamma(s + K - 1, .)."""
         if self.prior is None:
             return hyper
         (shape, rate), old = self.prior, hyper["concentration"]

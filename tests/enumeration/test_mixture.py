@@ -125,6 +125,22 @@ def test_a_random_concentration():
     check_partitions(kernel, law / law.sum(), X[:, None])
 
 
+def test_a_random_concentration_and_discount():
+    """Gamma(2, 2) and a uniform discount, by quadrature over both."""
+    a, d = np.meshgrid((np.arange(400) + 0.5) / 25, (np.arange(100) + 0.5) / 100)
+    density = a * np.exp(-2 * a) / ((a + 1) * (a + 2) * (a + 3))
+    law = np.zeros(64)
+    for labels in partitions():
+        clusters = [np.flatnonzero(np.array(labels) == k) for k in range(max(labels) + 1)]
+        weight = density * np.prod([a + j * d for j in range(1, len(clusters))], axis=0)
+        for members in clusters:
+            weight = weight * np.prod([i - d for i in range(1, len(members))], axis=0)
+            weight = weight * math.exp(normal_marginal(X[members]))
+        law[code(labels)] = weight.sum()
+    kernel = collapsed_mixture(PitmanYor(1.0, 0.5, prior=(2.0, 2.0)), NORMAL, capacity=8)
+    check_partitions(kernel, law / law.sum(), X[:, None])
+
+
 def exact_weights(num_clusters):
     """Unnormalised weights of the partitions into so many clusters, without the concentration."""
     weights = np.zeros(64)

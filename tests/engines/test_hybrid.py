@@ -1,0 +1,122 @@
+"""The hybrid mixture sampler does not know how many devices there are, nor how many slots."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Pmap, ShardMap, Vmap, sample
+from sgmc_jax.bnp import DirichletProcess, NormalInverseWishart, NormalKnownCovariance, PitmanYor
+from sgmc_jax.bnp import hybrid_mixture as hybrid
+
+KEY = jax.random.key(8)
+_rng = np.random.default_rng(0)
+CENTRES = 4 * _rng.normal(size=(4, 2))
+X = CENTRES[_rng.integers(0, 4, 45)] + 0.5 * _rng.normal(size=(45, 2))
+PROCESS = DirichletProcess(1.0, prior=(2.0, 1.0))
+
+
+def labels(run):
+    return run.trace.local["assignment"]
+
+
+def test_the_same_chain_on_eight_devices(x64):
+    """200 synchronisations in float64, items that do not divide by the shards."""
+    check_engines(45, [ShardMap(8)])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("num_items", [45, 5])
+def test_the_same_chain_on_any_engine(num_items, x64):
+    """With five items on eight shards, three are empty."""
+    check_engines(num_items, [Vmap(8), Pmap(8), Vmap(2)])
+
+
+def check_engines(num_items, engines):
+    family = NormalInverseWishart(dim=2)
+    kernel = hybrid(PROCESS, family, blocks=8, local_sweeps=2, capacity=16)
+    data, args = jnp.asarray(X[:num_items]), {"num_steps": 200}
+    alone = sample(KEY, kernel, None, data, **args)
+    assert len(np.unique(labels(alone)[-1])) > 1
+    for engine in engines:
+        shared = sample(KEY, kernel, None, data, engine=engine, **args)
+        assert labels(shared).shape == (200, num_items)
+        assert np.array_equal(labels(alone), labels(shared)), engine
+        np.testing.assert_allclose(
+            alone.trace.shared["concentration"], shared.trace.shared["concentration"], rtol=1e-10
+        )
+
+
+@pytest.mark.full
+def test_chains_on_shards(x64):
+    kernel = hybrid(PROCESS, NormalInverseWishart(dim=2), blocks=4, capacity=16)
+    args = {"num_steps": 30, "num_chains": 3}
+    alone = sample(KEY, kernel, None, X, **args)
+    assert np.array_equal(
+        labels(alone), labels(sample(KEY, kernel, None, X, engine=Vmap(4), **args))
+    )
+
+
+def test_blocks_are_a_multiple_of_the_shards():
+    kernel = hybrid(PROCESS, NormalInverseWishart(dim=2), blocks=6)
+    with pytest.raises(ValueError, match="blocks must be a multiple of the engine's 4 shards"):
+        sample(KEY, kernel, None, X, num_steps=1, engine=Vmap(4))
+
+
+@pytest.mark.parametrize("schedule,blocks", [("anchored", 3), ("demotion", 1)])
+def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
+    family = NormalKnownCovariance(np.zeros(2), 0.25 * np.eye(2), 16.0 * np.eye(2))
+    runs = [
+        sample(
+            KEY,
+            hybrid(PitmanYor(2.0, 0.2), family, schedule=schedule, blocks=blocks, capacity=slots),
+            None,
+            X,
+            num_steps=60,
+        )
+        for slots in (2, 64)
+    ]
+    assert runs[0].capacity > 4 and not runs[0].info.overflow.any()
+    assert np.array_equal(labels(runs[0]), labels(runs[1]))
+
+
+def test_planted_clusters_are_found():
+    corners = 8.0 * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    truth = _rng.integers(0, 4, 60)
+    data = corners[truth] + 0.5 * _rng.normal(size=(60, 2))
+    family = NormalKnownCovariance(np.zeros(2), 0.25 * np.eye(2), 64.0 * np.eye(2))
+    run = sample(KEY, hybrid(PROCESS, family, blocks=5), None, data, num_steps=300, burn_in=100)
+    found = labels(run)[:, :, None] == labels(run)[:, None]
+    assert (found == (truth[:, None] == truth)).mean() > 0.98
+
+
+@pytest.mark.parametrize("num_items", [1, 2])
+def test_hardly_any_items(num_items):
+    kernel = hybrid(PROCESS, NormalInverseWishart(dim=2), blocks=4)
+    run = sample(KEY, kernel, None, np.tile(X[:1], (num_items, 1)), num_steps=20)
+    assert labels(run).shape == (20, num_items)
+    assert np.isfinite(run.trace.shared["concentration"]).all()
+
+
+def test_bad_input():
+    family = NormalInverseWishart(dim=2)
+    cases = [
+        ({"schedule": "fast"}, "schedule must be one of"),
+        ({"blocks": 0}, "blocks must be"),
+        ({"capacity": 0}, "capacity must be"),
+        ({"local_sweeps": 1.5}, "local_sweeps must be"),
+        ({"schedule": "demotion", "blocks": 2}, "must be 1 for the schedule 'demotion'"),
+    ]
+    for arguments, message in cases:
+        with pytest.raises(ValueError, match=message):
+            hybrid(PROCESS, family, **arguments)
+    with pytest.raises(TypeError, match="process must be"):
+        hybrid(1.0, family)
+    with pytest.raises(TypeError, match="family must be"):
+        hybrid(PROCESS, "normal")
+    for wrong in [np.full((5, 2), np.nan), np.zeros((5, 3))]:
+        with pytest.raises(ValueError, match="data"):
+            sample(KEY, hybrid(PROCESS, family), None, wrong, num_steps=1)
+    for process in [(DirichletProcess, (-1.0,)), (PitmanYor, (1.0, 1.0)), (PitmanYor, (-0.5, 0.2))]:
+        with pytest.raises(ValueError, match="concentration|discount"):
+            process[0](*process[1])
