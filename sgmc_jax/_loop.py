@@ -293,7 +293,7 @@ def place(state: Any, plan: Plan) -> Any:
     size, index = plan.comm.size, plan.comm.index()
 
     def rows(x: Array) -> Array:
-        per_shard = plan.num_rows
+        per_shard = x.shape[0] if plan.num_rows is None else plan.num_rows
         padding = [(0, size * per_shard - x.shape[0])] + [(0, 0)] * (x.ndim - 1)
         padded = jnp.pad(x, padding, mode="edge")
         return jax.lax.dynamic_slice_in_dim(padded, index * per_shard, per_shard)
