@@ -93,7 +93,7 @@ def rank_normalise_folded(
 def _sort_keys(x: Float[Array, " n"]) -> Int[Array, " n"]:
     """Integers ordered as the finite floats `x`: single-key integer sorts are the fast ones."""
     bits = lax.bitcast_convert_type(x, _int_like(x.dtype))
-    # On the bits: XLA folds where(x == 0, 0, x) back to x, and -0.0 must tie with 0.0.
+    # -0.0 must tie with 0.0
     return _flip_negative(jnp.where(bits == jnp.iinfo(bits.dtype).min, 0, bits))
 
 
