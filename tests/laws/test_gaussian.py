@@ -131,7 +131,9 @@ def test_variance_with_the_noise_subtracted(name):
     check_mean(moments, law(steps), 0.015)
 
 
-@pytest.mark.parametrize("form", ["number", "diagonal", "matrix"])
+@pytest.mark.parametrize(
+    "form", ["matrix", *(pytest.param(f, marks=pytest.mark.full) for f in ("number", "diagonal"))]
+)
 def test_every_form_of_a_noise_covariance(form):
     """Two coordinates, of which each has its own noise and a correlation with the other's."""
     root = np.array([[1.5, 0.0], [0.8, 1.0]])
@@ -226,7 +228,7 @@ def exact_covariance(replace, centred):
     return np.linalg.solve(np.eye(4) - linear, constant.ravel()).reshape(2, 2)
 
 
-@pytest.mark.parametrize("hook", ["function", "linear"])
+@pytest.mark.parametrize("hook", ["function", pytest.param("linear", marks=pytest.mark.full)])
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize("replace", [False, True])
 def test_sgld_covariance_with_real_minibatches(replace, centred, hook):
