@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from . import _checks, _loop, _tree
-from ._loop import Carry, Plan, Roots
+from ._kept import Kept
+from ._loop import Carry, Plan, Roots, RunInfo
 from ._programs import Layout, Programs, Static, programs
 from ._stream import Resident, Stream
 from ._types import Kernel
@@ -32,7 +33,13 @@ class Host:
     """One run: what it is made of, where it is, and what it has kept."""
 
     def __init__(
-        self, kernel: Kernel, plan: Plan, layout: Layout, source: Resident | Stream, roots: Roots
+        self,
+        kernel: Kernel,
+        plan: Plan,
+        layout: Layout,
+        source: Resident | Stream,
+        roots: Roots,
+        span: tuple[int, int],
     ):
         if layout.over == "data":
             kernel = with_collective(kernel, plan.comm)
@@ -43,8 +50,8 @@ class Host:
             )
         self.kernel, self.plan, self.layout = kernel, plan, layout
         self.source, self.roots = source, roots
-        self.origin = self.num_steps = self.num_kept = 0
-        self.segments: list[PyTree] = []
+        self.length, self.burn_in = span
+        self.origin = self.num_steps = 0
         self.checkpoint: Checkpoint | None = None
         self.capacity: Any = getattr(kernel, "capacity", None)
         self.first_data = layout.put_data(source.first, plan.num_rows)
@@ -70,6 +77,7 @@ class Host:
             self._params, value, self.chains, self.first_data, self.roots
         )
         self._plan_slots()
+        self._make_room()
 
     def _one_kernel(self) -> Kernel:
         """The kernel, or the first one of a stack."""
@@ -93,7 +101,9 @@ class Host:
         if run.capacity is not None and run.capacity != self.capacity:
             one = jax.tree.map(lambda x: x[(0,) * (len(run.axes) - 1)], run.state)
             self.kernel, self.capacity = self.kernel.grow(one, run.capacity)[0], run.capacity
+        self.burn_in += self.origin
         self._begin_at(run.state, run.stopped)
+        self._make_room()
 
     def _begin_at(self, state: Any, stopped: Any) -> None:
         """The carry of a state as seen from outside."""
@@ -127,6 +137,16 @@ class Host:
         slots = int(np.clip(_BUFFER_BYTES // max(size, 1), 1, _MAX_SLOTS))
         self.plan = self.plan._replace(slots=slots)
 
+    def _make_room(self) -> None:
+        """Arrays for all draws to come."""
+        num_draws = self._num_kept(self.origin + self.length)
+        axis = len(self.layout.axes) - 1
+        self.kept = Kept(self.layout.fetch(self.template), num_draws, axis)
+
+    def _num_kept(self, num_steps: int) -> int:
+        """The draws kept of all steps up to that one."""
+        return max(num_steps - self.burn_in, 0) // self.plan.thin
+
     @property
     def _params(self) -> PyTree:
         return eqx.filter(self.kernel, eqx.is_array)
@@ -143,15 +163,23 @@ class Host:
         found = checkpoint.load()
         if found is None:
             return
-        state, draws, meta = found
+        state, segments, meta = found
+        done = meta["num_steps"] - self.origin
+        if done > self.length:
+            raise ValueError(
+                f"num_steps must be at least {done}, the steps in checkpoint {checkpoint.path}, "
+                f"got {self.length}"
+            )
         if meta["capacity"] is not None and meta["capacity"] != self.capacity:
             self._grow(meta["capacity"])
         carry = jax.tree.unflatten(jax.tree.structure(self.carry), state)
         carry = self.layout.put_chains(carry, axis=int(self.layout.kernels))
         self.carry = self._programs().load(jax.tree.map(jnp.asarray, carry))
         structure = jax.tree.structure(self.template)
-        self.segments = [jax.tree.unflatten(structure, leaves) for leaves in draws]
-        self.num_steps, self.num_kept = meta["num_steps"], meta["num_kept"]
+        for leaves, at in segments:
+            draws = jax.tree.unflatten(structure, leaves)
+            self.kept.append(draws, self._num_kept(at["num_steps"]))
+        self.num_steps = meta["num_steps"]
         if isinstance(self.source, Stream):
             self.source.skip(self.num_steps)
 
@@ -159,29 +187,21 @@ class Host:
         if self.checkpoint is None:
             return
         carry = self._seen(self.carry)
-        meta = {
-            "num_steps": self.num_steps,
-            "num_kept": self.num_kept,
-            "capacity": self.capacity,
-        }
+        meta = {"num_steps": self.num_steps, "capacity": self.capacity}
         if jax.process_index() == 0:
             self.checkpoint.save(carry, segment, meta)
 
     # --------------------------------------------------------------------------------- run
 
-    def run(
-        self, num_steps: int, burn_in: int, chunk: int | None, progress: bool | str, on_error: str
-    ) -> Run:
-        """Make `num_steps` steps from where the run began, and hand over what they left."""
-        begin, end, burn_in = self.origin, self.origin + num_steps, self.origin + burn_in
-        length = chunk or _FIRST_CHUNK
+    def run(self, chunk: int | None, progress: bool | str, on_error: str) -> Run:
+        """All steps from where the run is, and what they left."""
+        num_steps, begin, end = self.length, self.origin, self.origin + self.length
+        length, compiled = chunk or _FIRST_CHUNK, False
         bar = _bar(progress, num_steps, self.num_steps - begin) if progress else None
         try:
             while self.num_steps < end:
-                compiled, began = bool(self.segments), time.perf_counter()
-                done = self._chunk(
-                    min(length, self._longest(burn_in), end - self.num_steps), burn_in
-                )
+                began = time.perf_counter()
+                done = self._chunk(min(length, self._longest(), end - self.num_steps))
                 if bar is not None:
                     bar.update(done)
                 if on_error == "raise":
@@ -189,6 +209,7 @@ class Host:
                 if chunk is None and compiled:  # the first chunk's time is the compiler's
                     ratio = _TARGET_SECONDS / max(time.perf_counter() - began, 1e-4)
                     length = max(1, int(done * min(ratio, 8)))
+                compiled = True
         except KeyboardInterrupt:
             warnings.warn(
                 f"interrupted: {self.num_steps - begin} of {num_steps} steps", stacklevel=3
@@ -200,15 +221,15 @@ class Host:
                 bar.close()
         return self.result()
 
-    def _longest(self, burn_in: int) -> int:
+    def _longest(self) -> int:
         """The most steps whose draws fit the slots, and whose batches fit in memory."""
-        before = max(burn_in - self.num_steps, 0)
+        before = max(self.burn_in - self.num_steps, 0)
         longest = before + self.plan.slots * self.plan.thin
         if self.plan.reduce is not None:
             longest = _MAX_SLOTS
         return min(longest, self.source.max_batches)
 
-    def _chunk(self, num_steps: int, burn_in: int) -> int:
+    def _chunk(self, num_steps: int) -> int:
         """One compiled call; the number of steps it made."""
         batches = self.data
         if isinstance(self.source, Stream):
@@ -216,7 +237,7 @@ class Host:
                 self.num_steps, num_steps, self.source.max_batches
             )
             batches = self.layout.put_data(batches, self.plan.num_rows, axis=1)
-        span = tuple(np.int32(x) for x in (self.num_steps, num_steps, burn_in))
+        span = tuple(np.int32(x) for x in (self.num_steps, num_steps, self.burn_in))
         while True:
             carry, buffers = self._programs().chunk(
                 self._params, self.carry, self.chains, batches, self.roots, span
@@ -225,13 +246,11 @@ class Host:
                 break
             self._grow(2 * self.capacity)  # and do the chunk again, from its start, with its keys
 
-        kept = max(self.num_steps + num_steps - burn_in, 0) // self.plan.thin - self.num_kept
-        axis = len(self.layout.axes) - 1
-        segment = jax.tree.map(lambda x: _head(x, kept, axis), self.layout.fetch(buffers))
         self.carry = carry
         self.num_steps += num_steps
-        self.num_kept += kept
-        self.segments.append(segment)
+        count = self._num_kept(self.num_steps)
+        segment = self.kept.head(self.layout.fetch(buffers), count - self.kept.count)
+        self.kept.append(segment, count)
         self._save(segment)
         active = getattr(segment[1], "active", None)
         if self.capacity and active is not None and active.size:
@@ -251,6 +270,7 @@ class Host:
         self._begin_at(seen.state, seen.stopped)
         moments = jax.tree.map(lambda x, y: _pad_to(x, y.shape), before.moments, self.carry.moments)
         self.carry = self.carry._replace(info=before.info, moments=moments)
+        self.kept.grow(self.layout.fetch(self.template))
 
     def _seen(self, carry: Carry) -> Carry:
         """The carry as seen from outside."""
@@ -271,33 +291,21 @@ class Host:
         if self.plan.reduce is not None:
             trace, info = jax.tree.map(np.asarray, (carry.moments, carry.info))
         else:
-            trace, info = _join(
-                self.segments, self.layout.fetch(self.template), len(self.layout.axes) - 1
-            )
+            trace, info = self.kept.result()
+            info = RunInfo(self._finite(stopped), info)
         axes = self.layout.axes
         return Run(trace, info, carry.state, stopped, self.num_steps, axes, self.capacity)
 
-
-def _head(x: np.ndarray, num: int, axis: int) -> np.ndarray:
-    return x[(slice(None),) * axis + (slice(num),)].copy()  # a view would keep the whole buffer
+    def _finite(self, stopped: np.ndarray) -> np.ndarray:
+        """Whether each chain was still finite at each kept draw."""
+        made = self.burn_in + (np.arange(self.kept.count) + 1) * self.plan.thin
+        return (stopped[..., None] < 0) | (made <= stopped[..., None])
 
 
 def _pad_to(x: Any, shape: tuple[int, ...]) -> Any:
     """`x` with zeros appended up to `shape`: growth only appends slots."""
     padding = [(0, b - a) for a, b in zip(x.shape, shape, strict=True)]
     return np.pad(x, padding) if any(after for _, after in padding) else x
-
-
-def _join(segments: list[PyTree], template: PyTree, axis: int) -> PyTree:
-    """The segments as one along the axis of draws, each draw of the shape of the template's."""
-
-    def leaf(one: np.ndarray, *parts: np.ndarray) -> np.ndarray:
-        none = np.zeros((*one.shape[:axis], 0, *one.shape[axis:]), one.dtype)
-        shapes = [(*x.shape[: axis + 1], *one.shape[axis:]) for x in parts]
-        fitted = [_pad_to(x, shape) for x, shape in zip(parts, shapes, strict=True)]
-        return np.concatenate([none, *fitted], axis=axis)
-
-    return jax.tree.map(leaf, template, *segments)
 
 
 def _stopped_message(stopped: np.ndarray, axes: tuple[str, ...]) -> str:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from . import _tree
-from ._types import Data, Kernel, Keys
+from ._types import Data, Kernel, Keys, Ungated
 from .collective import Collective, Dist, PerShard
 
 _KEY_BLOCK = 64  # steps whose keys are derived at once
@@ -107,7 +107,16 @@ def guarded_step(
     finite = _is_finite(moved)
     stopped = jnp.where((stopped < 0) & ~finite, keys.count, stopped)
     going = stopped < 0
-    return _tree.where(going, moved, state), stopped, RunInfo(going, info)
+    return _gate(going, moved, state), stopped, RunInfo(going, info)
+
+
+def _gate(going: Array, moved: Any, state: Any) -> Any:
+    """`moved` where the chain goes on, else `state`; what is `Ungated` is taken as moved."""
+
+    def part(moved: Any, state: Any) -> Any:
+        return moved if isinstance(moved, Ungated) else jnp.where(going, moved, state)
+
+    return jax.tree.map(part, moved, state, is_leaf=lambda x: isinstance(x, Ungated))
 
 
 def _same_avals(before: Any, after: Any) -> None:
@@ -162,7 +171,7 @@ def run_chunk(
     data: Callable[[Array], Data],
     roots: Roots,
     span: tuple[Array, Array, Array],
-) -> tuple[Carry, tuple[PyTree, RunInfo]]:
+) -> tuple[Carry, tuple[PyTree, Any]]:
     """A number of steps of one chain, and the draws kept of them.
 
     Args:
@@ -171,7 +180,8 @@ def run_chunk(
             traced, so that chunks of any length run one program.
 
     Returns:
-        the carry, and buffers of `plan.slots` draws and infos of which the first ones are filled.
+        the carry, and buffers of `plan.slots` draws and infos of which the first ones are filled;
+        whether a draw is finite can be told from the step at which its chain stopped.
     """
     start, num_steps, burn_in = span
     noise = root(roots.noise, chain, plan.impl)
@@ -213,7 +223,7 @@ def keep(
         return Carry(state, stopped, overflow, merged, moments), ((), ())
     if window == 1:
         draw = plan.record(present(state, plan), info)
-        return Carry(state, stopped, overflow, carry.info, None), (draw, info)
+        return Carry(state, stopped, overflow, carry.info, None), (draw, info.kernel)
     step = since % window
     merged = _running_info(carry.info, info, step, 1 / (step + 1))
     draw = jax.lax.cond(
@@ -223,7 +233,7 @@ def keep(
             lambda x: jnp.zeros(x.shape, x.dtype), _draw_shapes(plan, carry.state, info)
         ),
     )
-    return Carry(state, stopped, overflow, merged, None), (draw, merged)
+    return Carry(state, stopped, overflow, merged, None), (draw, merged.kernel)
 
 
 def kept_shapes(plan: Plan, carry: Carry) -> PyTree:
@@ -231,7 +241,7 @@ def kept_shapes(plan: Plan, carry: Carry) -> PyTree:
     if plan.reduce is not None:
         return ((), ())
     info = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), carry.info)
-    return _draw_shapes(plan, carry.state, info), info
+    return _draw_shapes(plan, carry.state, info), info.kernel
 
 
 def _draw_shapes(plan: Plan, state: Any, info: Any) -> PyTree:

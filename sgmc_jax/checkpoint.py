@@ -13,6 +13,8 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+Leaves = list[np.ndarray]
+Meta = dict[str, Any]
 _STATE = "state.npz"
 
 
@@ -36,16 +38,16 @@ class Checkpoint:
         self.fingerprint = fingerprint
         self.num_segments = 0
 
-    def save(self, state: PyTree, draws: PyTree, meta: dict[str, Any]) -> None:
+    def save(self, state: PyTree, draws: PyTree, meta: Meta) -> None:
         """Append a chunk's draws, and make `state` the point to go on from."""
         self.path.mkdir(parents=True, exist_ok=True)
-        _write(self._segment(self.num_segments), jax.tree.leaves(draws), {})
+        _write(self._segment(self.num_segments), jax.tree.leaves(draws), meta)
         self.num_segments += 1
         own = {"fingerprint": self.fingerprint, "num_segments": self.num_segments}
         _write(self.path / _STATE, jax.tree.leaves(state), meta | own)
 
-    def load(self) -> tuple[list[np.ndarray], list[list[np.ndarray]], dict[str, Any]] | None:
-        """The leaves of the state and of each chunk's draws, and the meta data, if any."""
+    def load(self) -> tuple[Leaves, list[tuple[Leaves, Meta]], Meta] | None:
+        """The leaves of the state, those of each chunk's draws with its meta data, and the last."""
         if not (self.path / _STATE).exists():
             return None
         state, meta = _read(self.path / _STATE)
@@ -56,7 +58,7 @@ class Checkpoint:
                     "give another folder or the same arguments"
                 )
         self.num_segments = meta["num_segments"]
-        draws = [_read(self._segment(i))[0] for i in range(self.num_segments)]
+        draws = [_read(self._segment(i)) for i in range(self.num_segments)]
         return state, draws, meta
 
     def _segment(self, index: int) -> Path:
@@ -84,7 +86,7 @@ def _text(part: Any) -> bytes:
     return "\n".join(pieces).encode()
 
 
-def _write(path: Path, leaves: list[Any], meta: dict[str, Any]) -> None:
+def _write(path: Path, leaves: list[Any], meta: Meta) -> None:
     arrays: dict[str, Any] = {f"leaf{i:05d}": np.asarray(x) for i, x in enumerate(leaves)}
     arrays["meta"] = np.array(json.dumps(meta))
     temporary = path.with_suffix(".tmp")
@@ -95,7 +97,7 @@ def _write(path: Path, leaves: list[Any], meta: dict[str, Any]) -> None:
     os.replace(temporary, path)
 
 
-def _read(path: Path) -> tuple[list[np.ndarray], dict[str, Any]]:
+def _read(path: Path) -> tuple[Leaves, Meta]:
     with np.load(path, allow_pickle=False) as file:
         names = sorted(name for name in file.files if name != "meta")
         return [file[name] for name in names], json.loads(str(file["meta"]))

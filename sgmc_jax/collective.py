@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
 
@@ -48,15 +49,19 @@ class Collective(eqx.Module):
         """The sum over shards, alike to the last bit on every engine.
 
         Integers are summed by `psum`; floats are gathered and added in the order of the shards,
-        because the order of a floating `psum` is the engine's own.
+        because the order of a floating `psum` is the engine's own. A whole tree is one reduction of
+        its integers and one gather of its floats.
         """
-
-        def leaf(x: Array) -> Array:
-            if not jnp.issubdtype(x.dtype, jnp.inexact):
-                return self.psum(x)
-            return self.gather(x).sum(axis=0)
-
-        return jax.tree.map(leaf, x)
+        if self.axis is None:
+            return x
+        floats, integers = eqx.partition(x, lambda x: jnp.issubdtype(x.dtype, jnp.inexact))
+        flat_floats, unravel_floats = ravel_pytree(floats)
+        flat_integers, unravel_integers = ravel_pytree(integers)
+        if flat_floats.size:
+            flat_floats = self.gather(flat_floats).sum(axis=0)
+        if flat_integers.size:
+            flat_integers = self.psum(flat_integers)
+        return eqx.combine(unravel_floats(flat_floats), unravel_integers(flat_integers))
 
     def local_key(self, key: Any) -> Any:
         """A key of this shard alone."""

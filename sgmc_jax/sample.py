@@ -169,19 +169,13 @@ def sample(
         comm=engine.comm if engine is not None and over == "data" else Collective(),
     )
     layout = Layout(engine, over, num_chains, kernel_axis is not None)
-    host = Host(kernel, plan, layout, source, roots)
+    host = Host(kernel, plan, layout, source, roots, (num_steps, burn_in))
     host.start(position)
     if checkpoint is not None:
         static = (plan._replace(comm=None, num_rows=None), num_chains, burn_in, thin)
         prints = fingerprint(key=tuple(roots), kernel=kernel, data=source.shapes, settings=static)
         host.resume(Checkpoint(checkpoint, prints))
-        done = host.num_steps - host.origin
-        if done > num_steps:
-            raise ValueError(
-                f"num_steps must be at least {done}, the steps in checkpoint {checkpoint}, got "
-                f"{num_steps}"
-            )
-    return host.run(num_steps, burn_in, chunk, progress, on_error)
+    return host.run(chunk, progress, on_error)
 
 
 def _over(engine: Engine | None, kernel: Kernel) -> Literal["data", "chains"] | None:

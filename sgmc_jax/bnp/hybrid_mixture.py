@@ -8,40 +8,49 @@ from typing import Any, Literal, NamedTuple, get_args
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
 from ..families import Family
 from ..processes import PitmanYor
-from ..random._words import uniform, word_keys, word_pair
-from ..random.feistel import permute, round_words
 from ..random.gamma import log_gamma
+from ._blocks import Anchors, Blocks, draw_anchors
 from ._collapsed import Atoms, sweep_block
 
 Schedule = Literal["anchored", "demotion", "published"]
+
+
+class MixtureSums(NamedTuple):
+    """All that shards know of each other: sums over items, added up in one synchronisation.
+
+    The number of items of each block in each slot, the statistics of each slot, and the number of
+    shards on which a birth found no slot.
+    """
+
+    occupancy: Int[Array, "P K"]
+    statistics: PyTree
+    overflow: Int[Array, ""]
+
+    @property
+    def counts(self) -> Int[Array, " K"]:
+        """The sizes of the clusters; 0 for a free slot."""
+        return jnp.sum(self.occupancy, axis=0)
 
 
 class MixtureState(NamedTuple):
     """`position.shared` holds the hyper-parameters, `position.local` each item's `assignment`."""
 
     position: Dist
+    sums: MixtureSums
 
 
 class MixtureInfo(NamedTuple):
-    """The number of clusters at the beginning of the step, and whether a birth found no slot."""
+    """The number of clusters, and whether a birth found no slot."""
 
     active: Array
     overflow: Array
-
-
-class Anchors(NamedTuple):
-    """The order of the blocks, the designated one, and where in that order each atom begins."""
-
-    star: Array
-    block_rank: Array
-    atom_rank: Array
 
 
 class HybridMixture(Kernel):
@@ -56,176 +65,132 @@ class HybridMixture(Kernel):
     comm: Collective = Collective()
 
     def init(self, key: Key, position: Any, data: Data) -> MixtureState:
-        shard = as_shard(data)
+        hyper, labels = self.process.start(), position
         if position is None:
-            labels = jnp.zeros(shard.capacity, jnp.int32)
-        else:
-            labels = position.local["assignment"] if isinstance(position, Dist) else position
-        local = {"assignment": jnp.asarray(labels, jnp.int32)}
-        return MixtureState(Dist(self.process.start(), local))
+            labels = jnp.zeros(as_shard(data).capacity, jnp.int32)
+        elif isinstance(position, Dist):
+            hyper, labels = hyper | position.shared, position.local["assignment"]
+        return self._state(hyper, jnp.asarray(labels, jnp.int32), jnp.zeros((), bool), data)
 
     def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, MixtureInfo]:
-        hyper_key, order_key, weight_key, atom_key, label_key, tail_key = jax.random.split(
-            as_keys(key).noise, 6
+        """A synchronisation's draws, then every block by itself, then the next synchronisation."""
+        hyper_key, star_key, rank_key, weight_key, atom_key, label_key, tail_key = jax.random.split(
+            as_keys(key).noise, 7
         )
-        shard, labels = self._padded(as_shard(data), state.position.local["assignment"])
-        real, block = self._rows(shard)
-        one_hot = (labels == jnp.arange(self.capacity)[:, None]) & real
-        occupancy = self.comm.psum(self._occupancy(labels, block, real))
-        counts = jnp.sum(occupancy, axis=0)
-        hyper = self.process.redraw(hyper_key, state.position.shared, counts)
+        blocks, sums = Blocks.of(data, self.blocks, self.comm), state.sums
+        labels = blocks.pad(state.position.local["assignment"])
+        hyper = self.process.redraw(hyper_key, state.position.shared, sums.counts)
+        anchors = draw_anchors(star_key, sums.occupancy, anchored=self.schedule == "anchored")
+        atoms = draw_weights(weight_key, hyper, sums.counts, anchors.instantiated)
+        params = self.family.draw(atom_key, sums.statistics)
+        loglik = self.family.loglik(params, blocks.shard.items)
 
-        star_key, rank_key = jax.random.split(order_key)
-        anchors = self._anchors(star_key, occupancy)
-        dtype = jnp.result_type(*jax.tree.leaves(hyper))
-        stats = self.comm.sum(self.family.statistics(shard.items, one_hot.astype(dtype)))
-        atoms = self._weights(weight_key, hyper, counts, anchors)
-        loglik = self.family.loglik(self.family.draw(atom_key, stats), shard.items)
+        rank, uniforms = blocks.rank(rank_key), blocks.uniforms(label_key, 1, loglik.dtype)[0]
+        moved = self._off_star(blocks, rank, anchors, atoms, loglik, labels, uniforms)
+        labels = jnp.where(blocks.real & (blocks.block != anchors.star), moved, labels)
+        labels, overflow = self._on_star(tail_key, blocks, anchors, hyper, atoms, loglik, labels)
+        state = self._state(hyper, blocks.unpad(labels), overflow, data)
+        active = jnp.sum(state.sums.counts > 0, dtype=jnp.int32)
+        return state, MixtureInfo(active, state.sums.overflow > 0)
 
-        moved = self._off_star(label_key, rank_key, anchors, atoms, loglik, labels, block, shard)
-        labels = jnp.where(real & (block != anchors.star), moved, labels)
-        labels, overflow = self._on_star(tail_key, hyper, anchors, atoms, loglik, labels, shard)
-        overflow = self.comm.psum(overflow.astype(jnp.int32)) > 0
-        info = MixtureInfo(jnp.sum(counts > 0, dtype=jnp.int32), overflow)
-        labels = labels[: as_shard(data).capacity]
-        return MixtureState(Dist(hyper, {"assignment": labels})), info
+    def refresh(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
+        position = state.position
+        return self._state(position.shared, position.local["assignment"], jnp.zeros((), bool), data)
 
     def grow(self, state: MixtureState, capacity: int) -> tuple[HybridMixture, MixtureState]:
-        return replace(self, capacity=capacity), state
+        more = capacity - self.capacity
+        occupancy = jnp.pad(state.sums.occupancy, ((0, 0), (0, more)))
+        append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
+        statistics = jax.tree.map(append, state.sums.statistics)
+        sums = state.sums._replace(occupancy=occupancy, statistics=statistics)
+        return replace(self, capacity=capacity), state._replace(sums=sums)
 
     def check(self, position: Any, data: Data) -> None:
         if not isinstance(data, Shard):
             self.family.check(data)
 
-    # ------------------------------------------------------------------ the synchronisation
-
-    def _padded(self, shard: Shard, labels: Array) -> tuple[Shard, Array]:
-        """Rows that make up whole blocks; an engine's shards do already."""
-        if self.comm.axis is not None or shard.capacity % self.blocks == 0:
-            return shard, labels
-        missing = -shard.capacity % self.blocks
-
-        def pad(x: Array) -> Array:
-            return jnp.concatenate([x, jnp.repeat(x[:1], missing, axis=0)])
-
-        return shard._replace(items=jax.tree.map(pad, shard.items)), pad(labels)
-
-    def _rows(self, shard: Shard) -> tuple[Array, Array]:
-        """Which rows are items, and the block of each."""
-        index = shard.start + jnp.arange(shard.capacity)
-        return index < shard.total, index // self._block_size(shard)
-
-    def _block_size(self, shard: Shard) -> int:
-        """The number of items of a block: alike on any number of shards."""
-        return shard.capacity * self.comm.size // self.blocks
-
-    def _occupancy(self, labels: Array, block: Array, real: Array) -> Array:
-        """The number of members of each cluster in each block."""
-        zeros = jnp.zeros((self.blocks, self.capacity), jnp.int32)
-        return zeros.at[block, labels].add(real.astype(jnp.int32))
-
-    def _anchors(self, key: Any, occupancy: Array) -> Anchors:
-        """The designated block and, by a random order of the others, each atom's first block."""
-        star_key, order_key = jax.random.split(key)
-        star = jax.random.randint(star_key, (), 0, self.blocks)
-        block_rank = jax.random.permutation(order_key, self.blocks)
-        used = (occupancy > 0) & (jnp.arange(self.blocks) != star)[:, None]
-        atom_rank = jnp.min(jnp.where(used, block_rank[:, None], self.blocks), axis=0)
-        if self.schedule != "anchored":
-            atom_rank = jnp.where(jnp.any(occupancy > 0, axis=0), -1, self.blocks)
-        return Anchors(star, block_rank, atom_rank)
-
-    def _weights(self, key: Any, hyper: dict[str, Array], counts: Array, anchors: Anchors) -> Atoms:
-        """(w_A, w_0) ~ Dirichlet({m_k - d}, a + J d + n_t), up to a common factor."""
-        a, d = hyper["concentration"], hyper["discount"]
-        instantiated = anchors.atom_rank < self.blocks
-        in_tail = jnp.sum(jnp.where(instantiated, 0, counts))
-        slot_key, rest_key = jax.random.split(key)
-        log_weight = log_gamma(slot_key, jnp.where(instantiated, counts - d, 1.0))
-        log_tail = log_gamma(rest_key, a + jnp.sum(instantiated) * d + in_tail)
-        return Atoms(instantiated, log_weight, log_tail)
-
-    # --------------------------------------------------------------- off the designated block
+    def _state(self, hyper: Any, labels: Array, overflow: Array, data: Data) -> MixtureState:
+        """The state of these labels: the one place where shards meet."""
+        blocks = Blocks.of(data, self.blocks, self.comm)
+        real = jnp.where(blocks.real, blocks.pad(labels), -1)
+        one_hot = real == jnp.arange(self.capacity)[:, None]
+        statistics = self.family.label_statistics(blocks.shard.items, real, self.capacity)
+        own = MixtureSums(blocks.occupancy(one_hot), statistics, overflow.astype(jnp.int32))
+        return MixtureState(Dist(hyper, {"assignment": labels}), self.comm.sum(own))
 
     def _off_star(
         self,
-        key: Any,
-        rank_key: Any,
+        blocks: Blocks,
+        rank: Array,
         anchors: Anchors,
         atoms: Atoms,
         loglik: Array,
         labels: Array,
-        block: Array,
-        shard: Shard,
+        uniforms: Array,
     ) -> Array:
         """New labels among the instantiated atoms, all points at once; anchors keep theirs."""
-        size = self._block_size(shard)
-        rank = permute(round_words(rank_key), jnp.arange(shard.capacity) % size, size)
-        block_rank = anchors.block_rank[block]
+        block_rank = anchors.block_rank[blocks.block]
         at_anchor = block_rank == anchors.atom_rank[labels]
-        first = jnp.full(self.capacity, size).at[labels].min(jnp.where(at_anchor, rank, size))
+        none = blocks.size
+        first = jnp.full(self.capacity, none).at[labels].min(jnp.where(at_anchor, rank, none))
         frozen = at_anchor & (rank == first[labels])
         begins, here = anchors.atom_rank[:, None], block_rank[None, :]
         open_ = (begins < here) | ((begins == here) & (first[:, None] < rank[None, :]))
         logits = atoms.log_weight[:, None] + loglik
         logits = jnp.where(atoms.instantiated[:, None] & open_, logits, -jnp.inf)
-        picked = _pick_columns(logits, _uniforms(key, shard, 1, logits.dtype)[0])
-        return jnp.where(frozen, labels, picked)
-
-    # ---------------------------------------------------------------- on the designated block
+        return jnp.where(frozen, labels, _pick_columns(logits, uniforms))
 
     def _on_star(
         self,
         key: Any,
-        hyper: dict[str, Array],
+        blocks: Blocks,
         anchors: Anchors,
+        hyper: dict[str, Array],
         atoms: Atoms,
         loglik: Array,
         labels: Array,
-        shard: Shard,
     ) -> tuple[Array, Array]:
-        """Collapsed sweeps over the designated block, on the shard that has it."""
-        size, per_shard = self._block_size(shard), self.blocks // self.comm.size
-        begin = (anchors.star % per_shard) * size
+        """Collapsed sweeps over the designated block."""
 
-        def sweep() -> tuple[Array, Array]:
-            def rows(x: Array, axis: int = 0) -> Array:
-                return jax.lax.dynamic_slice_in_dim(x, begin, size, axis)
-
-            uniforms = _uniforms(key, shard, self.local_sweeps, loglik.dtype)
-            items = jax.tree.map(rows, shard.items)
-            real = rows(shard.start + jnp.arange(shard.capacity)) < shard.total
-            swept, overflow = sweep_block(
+        def sweep(rows: Any) -> tuple[Array, Array]:
+            return sweep_block(
                 self.family,
                 hyper,
                 atoms,
                 rows(loglik, 1),
-                items,
-                real,
+                jax.tree.map(rows, blocks.shard.items),
+                rows(blocks.real),
                 rows(labels),
-                rows(uniforms, 1),
+                rows(blocks.uniforms(key, self.local_sweeps, loglik.dtype), 1),
                 demote=self.schedule == "demotion",
             )
-            return jax.lax.dynamic_update_slice_in_dim(labels, swept, begin, 0), overflow
 
-        if self.comm.axis is None:
-            return sweep()
-        mine = anchors.star // per_shard == self.comm.index()
-        return jax.lax.cond(mine, sweep, lambda: (labels, jnp.zeros((), bool)))
+        return blocks.on_star(anchors.star, sweep, labels)
 
 
-def _uniforms(key: Any, shard: Shard, num: int, dtype: Any) -> Array:
-    """`num` numbers in (0, 1] for every item, by its global index: (num, n)."""
-    index = (shard.start + jnp.arange(shard.capacity)).astype(jnp.uint32)
-    (cipher,) = word_keys(key, 1)
-    draws = [uniform(word_pair(cipher, index, i, dtype)[0], dtype) for i in range(num)]
-    return jnp.stack(draws)
+def draw_weights(key: Any, hyper: dict[str, Array], counts: Array, instantiated: Array) -> Atoms:
+    """(w_A, w_0) ~ Dirichlet({m_k - d}, a + J d + n_t), up to a common factor."""
+    a, d = hyper["concentration"], hyper["discount"]
+    in_tail = jnp.sum(jnp.where(instantiated, 0, counts))
+    slot_key, rest_key = jax.random.split(key)
+    log_weight = log_gamma(slot_key, jnp.where(instantiated, counts - d, 1.0))
+    log_tail = log_gamma(rest_key, a + jnp.sum(instantiated) * d + in_tail)
+    return Atoms(instantiated, log_weight, log_tail)
 
 
 def _pick_columns(logits: Array, uniforms: Array) -> Array:
-    """An index for each column, by inversion."""
-    cumulative = jnp.cumsum(jnp.exp(logits - jnp.max(logits, axis=0)), axis=0)
-    return jnp.sum(cumulative < uniforms * cumulative[-1], axis=0, dtype=jnp.int32)
+    """An index for each column, by inversion; a loop over rows is 8 times faster than `cumsum`."""
+    weights = jnp.exp(logits - jnp.max(logits, axis=0))
+    zero = jnp.zeros_like(uniforms)
+    total, _ = jax.lax.scan(lambda total, row: (total + row, None), zero, weights)
+
+    def pass_by(carry: tuple[Array, Array], row: Array) -> tuple[tuple[Array, Array], None]:
+        below, index = carry
+        below = below + row  # the very sums of the first loop: the last one is the total
+        return (below, index + (below < uniforms * total)), None
+
+    (_, index), _ = jax.lax.scan(pass_by, (zero, zero.astype(jnp.int32)), weights)
+    return index
 
 
 def hybrid_mixture(
@@ -282,7 +247,7 @@ def hybrid_mixture(
         labels below the capacity as `Dist({}, {"assignment": labels})`.
 
     Info:
-        `active`, the number of clusters before the step; `overflow`.
+        `active`, the number of clusters; `overflow`, whether a birth found no slot.
 
     Raises:
         ValueError: if a number is out of its range or the data unfit for the family.

@@ -1,5 +1,6 @@
 """Mixture samplers against all fifteen partitions of four points."""
 
+import importlib
 import itertools
 import math
 
@@ -20,10 +21,12 @@ from sgmc_jax.bnp import (
     collapsed_mixture,
     hybrid_mixture,
 )
-from sgmc_jax.bnp.hybrid_mixture import HybridMixture
+from sgmc_jax.bnp._blocks import draw_anchors
+from sgmc_jax.bnp.hybrid_mixture import draw_weights
 from tests.laws.moments import check_mean
 
 KEY = jax.random.key(3)
+MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_mixture")  # a function has this name too
 X = np.array([-1.0, -0.5, 0.6, 1.4])
 NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
 PROCESSES = {"dp": DirichletProcess(1.2), "py": PitmanYor(0.8, 0.3)}
@@ -181,14 +184,11 @@ def test_the_published_schedule_is_not_exact(blocks, sweeps):
 
 
 def test_anchors_that_move(monkeypatch):
-    honest = HybridMixture._anchors
+    def movable(key, occupancy, *, anchored):
+        right = draw_anchors(key, occupancy, anchored=anchored)
+        return right._replace(atom_rank=jnp.where(right.instantiated, -1, occupancy.shape[0]))
 
-    def movable(self, key, occupancy):
-        right = honest(self, key, occupancy)
-        used = right.atom_rank < self.blocks
-        return right._replace(atom_rank=jnp.where(used, -1, self.blocks))
-
-    monkeypatch.setattr(HybridMixture, "_anchors", movable)
+    monkeypatch.setattr(MODULE, "draw_anchors", movable)
     check_fails(make(blocks=2))
 
 
@@ -206,12 +206,12 @@ def test_counts_that_include_the_point_itself(monkeypatch):
 
 @pytest.mark.full
 def test_a_forgotten_discount(monkeypatch):
-    honest = HybridMixture._weights
+    def undiscounted(key, hyper, counts, instantiated):
+        return draw_weights(
+            key, hyper | {"discount": 0.0 * hyper["discount"]}, counts, instantiated
+        )
 
-    def undiscounted(self, key, hyper, counts, anchors):
-        return honest(self, key, hyper | {"discount": 0.0 * hyper["discount"]}, counts, anchors)
-
-    monkeypatch.setattr(HybridMixture, "_weights", undiscounted)
+    monkeypatch.setattr(MODULE, "draw_weights", undiscounted)
     check_fails(make("py", blocks=2), "py")
 
 
