@@ -133,9 +133,10 @@ class Host:
 
     def _plan_slots(self) -> None:
         """As many slots as fit the buffer, seen from the size of one draw of all chains."""
-        size = sum(x.nbytes for x in jax.tree.leaves(self.template))
-        slots = int(np.clip(_BUFFER_BYTES // max(size, 1), 1, _MAX_SLOTS))
-        self.plan = self.plan._replace(slots=slots)
+        sizes = [x.nbytes for x in jax.tree.leaves(self.template)]
+        slots = int(np.clip(_BUFFER_BYTES // max(sum(sizes), 1), 1, _MAX_SLOTS))
+        block = min(slots, _loop.block_length(max(sizes, default=1)))
+        self.plan = self.plan._replace(slots=slots, block=block)
 
     def _make_room(self) -> None:
         """Arrays for all draws to come."""

@@ -14,13 +14,14 @@ from . import _tree
 from ._types import Data, Kernel, Keys, Ungated
 from .collective import Collective, Dist, PerShard
 
-_KEY_BLOCK = 64  # steps whose keys are derived at once
+_LONGEST_BLOCK = 64
+_CACHED_BYTES = 512  # a loop over arrays up to this size runs without XLA's scheduler on a CPU
 
 
 class RunInfo(NamedTuple):
     """The kernel's info, whose fields are attributes here too, and whether the chain is finite."""
 
-    finite: Array
+    finite: Any
     kernel: Any
 
     def __getattr__(self, name: str) -> Any:
@@ -65,7 +66,8 @@ class Plan(NamedTuple):
     record: Callable
     reduce: Any  # a function or None
     thin: int
-    slots: int
+    slots: int  # of the buffers that a chunk fills
+    block: int  # steps whose keys are derived, and whose draws are written, at once
     impl: str
     share_batch: bool
     streamed: bool
@@ -180,32 +182,49 @@ def run_chunk(
             traced, so that chunks of any length run one program.
 
     Returns:
-        the carry, and buffers of `plan.slots` draws and infos of which the first ones are filled;
+        the carry, and buffers of at least `plan.slots` draws and infos, the first ones filled;
         whether a draw is finite can be told from the step at which its chain stopped.
     """
     start, num_steps, burn_in = span
     noise = root(roots.noise, chain, plan.impl)
     batch = root(roots.batch, 0 if plan.share_batch else chain, plan.impl)
-    first_slot = jnp.maximum(start - burn_in, 0) // plan.thin
+    shapes = kept_shapes(plan, carry)
+
+    def zeros(num: int) -> PyTree:
+        return jax.tree.map(lambda x: jnp.zeros((num, *x.shape), x.dtype), shapes)
+
+    def slot(count: Array) -> Array:
+        return jnp.maximum(count - burn_in, 0) // plan.thin
 
     def block(b: Array, loop: tuple) -> tuple:
-        first = b * _KEY_BLOCK
-        keys = step_keys(noise, batch, start + first + jnp.arange(_KEY_BLOCK))
+        carry, buffers = loop
+        first = b * plan.block
+        keys = step_keys(noise, batch, start + first + jnp.arange(plan.block))
+        first_slot = slot(start + first)
 
         def one(i: Array, loop: tuple) -> tuple:
-            carry, buffers = loop
+            carry, draws = loop
             key = jax.tree.map(lambda key: key[i], keys)
             carry, kept = keep(plan, kernel, key, carry, data(first + i), burn_in)
-            slot = jnp.maximum(key.count - burn_in, 0) // plan.thin - first_slot
-            write = partial(jax.lax.dynamic_update_index_in_dim, index=slot, axis=0)
-            return carry, jax.tree.map(write, buffers, _tree.strong(kept))
+            at = slot(key.count) - first_slot
+            write = partial(jax.lax.dynamic_update_index_in_dim, index=at, axis=0)
+            return carry, jax.tree.map(write, draws, _tree.strong(kept))
 
-        return jax.lax.fori_loop(0, jnp.minimum(_KEY_BLOCK, num_steps - first), one, loop)
+        steps = jnp.minimum(plan.block, num_steps - first)
+        carry, draws = jax.lax.fori_loop(0, steps, one, (carry, zeros(plan.block)))
+        # slots past the block's own are written again by the next block
+        at = first_slot - slot(start)
+        write = partial(jax.lax.dynamic_update_slice_in_dim, start_index=at, axis=0)
+        return carry, jax.tree.map(write, buffers, draws)
 
-    shapes = kept_shapes(plan, carry)
-    buffers = jax.tree.map(lambda x: jnp.zeros((plan.slots, *x.shape), x.dtype), shapes)
-    num_blocks = (num_steps + _KEY_BLOCK - 1) // _KEY_BLOCK
-    return jax.lax.fori_loop(0, num_blocks, block, (carry, buffers))
+    num_blocks = (num_steps + plan.block - 1) // plan.block
+    return jax.lax.fori_loop(0, num_blocks, block, (carry, zeros(plan.slots + plan.block)))
+
+
+def block_length(draw_bytes: int) -> int:
+    """How many steps to write at once: as many as a CPU runs in its fast loop, if that is some."""
+    fitting = _CACHED_BYTES // max(draw_bytes, 1)
+    return min(fitting, _LONGEST_BLOCK) if fitting >= 4 else _LONGEST_BLOCK
 
 
 def keep(

@@ -161,6 +161,7 @@ def sample(
         reduce=_reducer(reduce),
         thin=thin,
         slots=0,
+        block=0,
         impl=impl,
         share_batch=share_batch,
         streamed=isinstance(source, Stream),
