@@ -53,15 +53,26 @@ class Estimate(NamedTuple):
     """An estimate of a sum over the items plus its prior term.
 
     `value` is the estimate itself (for a model, the gradient of the log posterior, a pytree like
-    the position); `logdensity` the estimate of the log posterior, or `None` for other sums.
+    the position); `logdensity` the estimate of the log posterior, or `None` for other sums;
+    `clipped` the number of components that were raised to a floor, or `None` if none ever are.
     """
 
     value: PyTree
     logdensity: Any = None
+    clipped: Any = None
 
 
 class Empty(NamedTuple):
     """An info, or a state, with nothing in it."""
+
+
+class Ungated(NamedTuple):
+    """A part of a state, too large for a `where`, that the runner keeps also of discarded steps.
+
+    A step may only change it in a way that is right, or harmless, if the step is discarded.
+    """
+
+    value: PyTree
 
 
 class Kernel(eqx.Module):

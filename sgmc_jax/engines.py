@@ -190,7 +190,7 @@ def num_rows(kernel: Any, num_items: int | None, engine: Any) -> int | None:
     """The rows of a shard: whole blocks, if the kernel has blocks, else as few as will do."""
     if num_items is None:
         return None
-    blocks = getattr(kernel, "blocks", engine.size)
+    blocks = getattr(kernel, "blocks", None) or engine.size
     if blocks % engine.size:
         raise ValueError(
             f"blocks must be a multiple of the engine's {engine.size} shards, got {blocks}"

@@ -30,6 +30,7 @@ from sgmc_jax import (
     cycle,
     draw,
     find_mode,
+    geometric_ornstein_uhlenbeck,
     gibbs,
     hmc,
     mala,
@@ -40,6 +41,7 @@ from sgmc_jax import (
     sghmc,
     sgld,
     sgnht,
+    sgrld_simplex,
     thin,
 )
 
@@ -80,6 +82,8 @@ OF_STEP_SIZE = {
     "sgnht": lambda h: sgnht(GRAD, h),
     "sggmc": lambda h: sggmc(GRAD, Sphere(), h),
     "scir": lambda h: scir(COUNTS, h),
+    "sgrld_simplex": lambda h: sgrld_simplex(COUNTS, h),
+    "geometric_ornstein_uhlenbeck": lambda h: geometric_ornstein_uhlenbeck(COUNTS, 1.0, h),
     "hmc": lambda h: hmc(EXACT, h),
     "mala": lambda h: mala(EXACT, h),
 }

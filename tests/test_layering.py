@@ -12,6 +12,7 @@ LAYERS = [
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},
     {
+        "_kept",
         "_loop",
         "_stream",
         "_programs",

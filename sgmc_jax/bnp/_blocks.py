@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
-from ..collective import Collective, Shard, as_shard
+from .. import _checks
+from ..collective import Collective, Dist, Shard, as_shard
+from ..families import Family
+from ..processes import PitmanYor
 from ..random._words import uniform, word_keys, word_pair
 from ..random.feistel import permute, round_words
+
+Schedule = Literal["anchored", "demotion", "published"]
+
+
+def start_position(process: PitmanYor, position: Any, data: PyTree) -> Dist:
+    """The position a mixture's chain begins with: given whole, as labels, or one cluster."""
+    hyper, labels = process.start(), position
+    if position is None:
+        labels = jnp.zeros(as_shard(data).capacity, jnp.int32)
+    elif isinstance(position, Dist):
+        hyper, labels = hyper | position.shared, position.local["assignment"]
+    return Dist(hyper, {"assignment": jnp.asarray(labels, jnp.int32)})
 
 
 class Anchors(NamedTuple):
@@ -99,7 +115,7 @@ class Blocks(NamedTuple):
         """The rows of `pad`'s argument."""
         return x[: self.num_rows]
 
-    def occupancy(self, used: Bool[Array, "K n"]) -> Int[Array, "P K"]:
+    def occupancy(self, used: Array) -> Int[Array, "P K"]:
         """How many items of each block use each atom; zero for the blocks of other shards."""
         own = jnp.sum(used.reshape(used.shape[0], -1, self.size), axis=2, dtype=jnp.int32).T
         if self.comm.axis is None:
@@ -114,26 +130,27 @@ class Blocks(NamedTuple):
         within = jnp.arange(self.shard.capacity) % self.size
         return permute(round_words(key), within, self.size)
 
-    def uniforms(self, key: Any, num: int, dtype: Any) -> Array:
-        """`num` numbers in (0, 1] for every item, by its global index: (num, n)."""
+    def uniforms(self, key: Any, num: int, dtype: Any, lanes: tuple[int, ...] = ()) -> Array:
+        """`num` numbers in (0, 1] for every lane of every item, by its index: (num, n, *lanes)."""
         (cipher,) = word_keys(key, 1)
-        index = self.index.astype(jnp.uint32)
-        draws = [uniform(word_pair(cipher, index, i, dtype)[0], dtype) for i in range(num)]
+        size = math.prod(lanes)
+        lane = self.index.astype(jnp.uint32)[:, None] * size + jnp.arange(size, dtype=jnp.uint32)
+        lane = lane.reshape(-1, *lanes)
+        draws = [uniform(word_pair(cipher, lane, i, dtype)[0], dtype) for i in range(num)]
         return jnp.stack(draws)
 
     def on_star(
-        self, star: Array, sweep: Callable[[Callable], tuple[Array, Any]], local: Array
-    ) -> tuple[Array, Any]:
+        self, star: Array, sweep: Callable[[Callable], tuple[Array, PyTree]], local: Array
+    ) -> tuple[Array, PyTree]:
         """Sweep the designated block, on the shard that has it.
 
         Args:
             sweep: given a function that takes the block's rows out of an array along an axis,
-                returns the block's new rows, and anything else, such as whether it ran out of
-                slots.
+                returns the block's new rows, and what else is to be known of it.
             local: the rows to be renewed.
 
         Returns:
-            all rows, and the rest of what `sweep` returned: zeros on the other shards.
+            all rows, and what else is known: zeros on the other shards.
         """
         per_shard = self.num_blocks // self.comm.size
         begin = (star % per_shard) * self.size
@@ -141,15 +158,14 @@ class Blocks(NamedTuple):
         def rows(x: Array, axis: int = 0) -> Array:
             return jax.lax.dynamic_slice_in_dim(x, begin, self.size, axis)
 
-        def swept() -> tuple[Array, Any]:
-            new, rest = sweep(rows)
-            return jax.lax.dynamic_update_slice_in_dim(local, new, begin, axis=0), rest
+        def swept() -> tuple[Array, PyTree]:
+            new, known = sweep(rows)
+            return jax.lax.dynamic_update_slice_in_dim(local, new, begin, axis=0), known
 
         if self.comm.axis is None:
             return swept()
-        _, shapes = jax.eval_shape(swept)
-        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
         mine = star // per_shard == self.comm.index()
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(swept)[1])
         return jax.lax.cond(mine, swept, lambda: (local, nothing))
 
 
@@ -157,3 +173,18 @@ def _pad(x: Array, missing: int) -> Array:
     if missing == 0:
         return x
     return jnp.concatenate([x, jnp.repeat(x[:1], missing, axis=0)])
+
+
+def check_hybrid(family: Any, schedule: Any, blocks: Any, local_sweeps: Any, capacity: Any) -> None:
+    """Raise on arguments of a hybrid sampler that cannot be right."""
+    if not isinstance(family, Family):
+        raise TypeError(f"family must be a conjugate Family, got {type(family).__name__}")
+    if schedule not in get_args(Schedule):
+        raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {schedule!r}")
+    for name, value in [("blocks", blocks), ("local_sweeps", local_sweeps), ("capacity", capacity)]:
+        _checks.whole(name, value)
+    if schedule == "demotion" and (blocks > 1 or local_sweeps > 1):
+        raise ValueError(
+            "blocks and local_sweeps must be 1 for the schedule 'demotion', which is serial: got "
+            f"{blocks} and {local_sweeps}"
+        )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
+
+import jax.numpy as jnp
 
 from .._types import Data, Kernel, Key, Position, as_keys
 from ._common import require_kernel, with_position
@@ -15,10 +18,34 @@ class CycleState(NamedTuple):
     states: tuple[Any, ...]
 
 
+class CycleInfo(NamedTuple):
+    """Each kernel's info; for a runner, whether one overflowed, and the most slots in use."""
+
+    kernels: tuple[Any, ...]
+
+    @property
+    def overflow(self) -> Any:
+        return reduce(jnp.logical_or, _those(self.kernels, "overflow"), jnp.zeros((), bool))
+
+    @property
+    def active(self) -> Any:
+        return reduce(jnp.maximum, _those(self.kernels, "active"), jnp.zeros((), jnp.int32))
+
+
 class Cycle(Kernel):
     """See `cycle`."""
 
     kernels: tuple[Kernel, ...]
+
+    @property
+    def capacity(self) -> int | None:
+        """The number of slots of the kernels that have slots."""
+        return next(iter(_those(self.kernels, "capacity")), None)
+
+    @property
+    def blocks(self) -> int | None:
+        """The number of blocks of the kernels that work in blocks."""
+        return next(iter(_those(self.kernels, "blocks")), None)
 
     def init(self, key: Key, position: Position, data: Data) -> CycleState:
         keys = as_keys(key)
@@ -27,7 +54,7 @@ class Cycle(Kernel):
         )
         return CycleState(states[-1].position, states)
 
-    def step(self, key: Key, state: CycleState, data: Data) -> tuple[CycleState, tuple[Any, ...]]:
+    def step(self, key: Key, state: CycleState, data: Data) -> tuple[CycleState, CycleInfo]:
         keys, position, states, infos = as_keys(key), state.position, [], []
         for i, (kernel, inner) in enumerate(zip(self.kernels, state.states, strict=True)):
             moved = kernel.refresh(keys.fold(2 * i), with_position(inner, position), data)
@@ -35,10 +62,20 @@ class Cycle(Kernel):
             position = moved.position
             states.append(moved)
             infos.append(info)
-        return CycleState(position, tuple(states)), tuple(infos)
+        return CycleState(position, tuple(states)), CycleInfo(tuple(infos))
 
     def refresh(self, key: Key, state: CycleState, data: Data) -> CycleState:
         return state  # every step refreshes each kernel before it moves
+
+    def grow(self, state: CycleState, capacity: int) -> tuple[Cycle, CycleState]:
+        pairs = [
+            (kernel, inner)
+            if getattr(kernel, "capacity", None) is None
+            else kernel.grow(inner, capacity)
+            for kernel, inner in zip(self.kernels, state.states, strict=True)
+        ]
+        kernels, states = zip(*pairs, strict=True)
+        return Cycle(kernels), CycleState(states[-1].position, states)
 
     def check(self, position: Position, data: Data) -> None:
         for kernel in self.kernels:
@@ -52,10 +89,15 @@ def cycle(*kernels: Kernel) -> Cycle:
         what all of them leave invariant.
 
     Args:
-        *kernels: in their order; each one's caches are refreshed before it moves.
+        *kernels: in their order; each one's caches are refreshed before it moves. Those that have
+            slots must have as many, and those that work in blocks of items as many blocks.
+
+    Info:
+        `kernels`, a tuple of their infos.
 
     Raises:
         TypeError: if one is not a kernel.
+        ValueError: if there is none, or their capacities or blocks differ.
 
     Example:
         >>> import jax
@@ -71,4 +113,14 @@ def cycle(*kernels: Kernel) -> Cycle:
         raise ValueError("cycle needs at least one kernel")
     for kernel in kernels:
         require_kernel(kernel)
+    for name in ("capacity", "blocks"):
+        values = _those(kernels, name)
+        if len(set(values)) > 1:
+            raise ValueError(f"the {name} of kernels in a cycle must agree, got {values}")
     return Cycle(kernels)
+
+
+def _those(parts: tuple[Any, ...], name: str) -> list[Any]:
+    """The values of an attribute, of those that have it."""
+    values = [getattr(part, name, None) for part in parts]
+    return [value for value in values if value is not None]

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from ..random import _words, log_gamma
 
 _CHUNK = 2**19  # numbers in a chunk's temporary, which should stay in the cache
+_FEW = 2  # sets of weights for which a copy of the rows each costs less than all outer products
 
 
 class FirstMoments(NamedTuple):
@@ -49,9 +50,11 @@ def first_moments(weights: Array, rows: Float[Array, "n d"]) -> FirstMoments:
 
 
 def outer_products(weights: Array, rows: Float[Array, "n d"]) -> Float[Array, "k d d"]:
-    """The sums over n of w_kn x_n x_n', one matrix product a chunk of rows."""
+    """The sums over n of w_kn x_n x_n': a product each for few k, else one a chunk of rows."""
     n, d = rows.shape
     weights = weights.astype(rows.dtype)
+    if weights.shape[0] <= _FEW:
+        return product((weights[:, :, None] * rows).mT, rows)
 
     def add(total: Array, start: Any, size: int) -> Array:
         x = lax.dynamic_slice_in_dim(rows, start, size)

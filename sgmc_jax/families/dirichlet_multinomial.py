@@ -98,16 +98,16 @@ class DirichletMultinomial(Family):
     def log_predictive_of(self, predictive: Dirichlets, item: Any) -> Array:
         concentration = predictive.concentration
         x = row(item, self.size).astype(concentration.dtype)
-        return _log_ratio(concentration, x) + self.log_base(x[None])
+        return log_ratio(concentration, x) + self.log_base(x[None])
 
     def log_marginal(self, stats: FirstMoments) -> Array:
-        return _log_ratio(cast(self, stats.total).concentration, stats.total)
+        return log_ratio(cast(self, stats.total).concentration, stats.total)
 
     def check(self, data: Any) -> None:
         check_counts(data, self.size)
 
 
-def _log_ratio(concentration: Array, counts: Array) -> Array:
+def log_ratio(concentration: Array, counts: Array) -> Array:
     """The log probability of any one sequence with these counts."""
     terms = jnp.sum(log_rising_factorial(concentration, counts), axis=-1)
     return terms - log_rising_factorial(concentration.sum(-1), counts.sum(-1))

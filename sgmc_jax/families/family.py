@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from ._statistics import real_array
 
@@ -75,6 +75,14 @@ class Family(eqx.Module):
     @abstractmethod
     def check(self, data: PyTree) -> None:
         """Raise if concrete data is unfit, naming it `data`."""
+
+    def label_statistics(self, items: PyTree, labels: Int[Array, " n"], capacity: int) -> Any:
+        """The statistics of `capacity` clusters, of which `labels` names each item's.
+
+        An item whose label is negative or not below the capacity is in none.
+        """
+        one_hot = labels == jnp.arange(capacity)[:, None]
+        return self.statistics(items, one_hot.astype(jnp.result_type(float)))
 
     def zero_statistics(self, capacity: int, item: PyTree) -> Any:
         """The statistics of `capacity` empty clusters of items such as `item`."""

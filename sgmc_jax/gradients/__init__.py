@@ -1,6 +1,11 @@
 """Estimators of a sum over the items."""
 
 from .all_reduce import AllReduce as AllReduce
+from .allocation import Allocation as Allocation
 from .control_variate import ControlVariate as ControlVariate
+from .counts import AnchoredCounts as AnchoredCounts
+from .counts import MinibatchCounts as MinibatchCounts
+from .counts import SAGACounts as SAGACounts
+from .counts import TableCounts as TableCounts
 from .minibatch import Minibatch as Minibatch
 from .svrg import SVRG as SVRG

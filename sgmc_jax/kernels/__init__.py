@@ -1,5 +1,8 @@
 """The gradient kernels, one file a method."""
 
+from .geometric_ornstein_uhlenbeck import (
+    geometric_ornstein_uhlenbeck as geometric_ornstein_uhlenbeck,
+)
 from .hmc import hmc as hmc
 from .mala import mala as mala
 from .scir import scir as scir
@@ -7,4 +10,5 @@ from .sggmc import sggmc as sggmc
 from .sghmc import sghmc as sghmc
 from .sgld import sgld as sgld
 from .sgnht import sgnht as sgnht
+from .sgrld_simplex import sgrld_simplex as sgrld_simplex
 from .splitting import Splitting as Splitting

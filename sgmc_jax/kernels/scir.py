@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
+from .. import _checks
 from .._types import Estimator
-from ..transitions import CIR
+from ..transitions import CIR, FixedTotal, GammaTotal
 from .splitting import Splitting
 
 
-def scir(counts: Estimator, step_size: Any) -> Splitting:
-    """Stochastic Cox-Ingersoll-Ross: exact transitions of a gamma process with estimated shapes.
+def scir(
+    counts: Estimator,
+    step_size: Any,
+    scale: Literal["refresh", "none", "fixed"] = "refresh",
+    total: Any = None,
+) -> Splitting:
+    """Stochastic Cox-Ingersoll-Ross: exact transitions of gammas with estimated shapes.
 
-    With a an unbiased estimate of the gamma shapes, prior plus counts, b = 1 - exp(-h),
+    With a an unbiased estimate of the shapes, prior plus counts, and b = 1 - exp(-h),
 
-        P ~ Poisson(theta exp(-h) / b),   theta <- b Gamma(a + P, 1),
+        s ~ Gamma(sum(a), 1),           theta <- s theta / sum(theta)     (scale="refresh"),
+        P ~ Poisson(theta exp(-h) / b), theta <- b Gamma(a + P, 1),
 
-    elementwise and exactly for every h. Positions are log theta; the softmax of a row is a point of
-    the simplex.
+    the second elementwise and exactly for every h. Positions are log theta, a pytree of any
+    shapes; the softmax along the last axis of a leaf is a point of a simplex.
 
     Targets:
         For exact shapes, theta ~ Gamma(a, 1), so that the simplex point is Dirichlet(a), without
-        bias. With minibatches the mean is exact for every h, and the variance too large by the
-        factor 1 + tanh(h/2) (N - n)/n, about, on the simplex; it vanishes with h.
+        bias for any h. With minibatches the mean is exact for every h, and the variance too large
+        by the factor 1 + tanh(h/2) (N - n)/n, about, on the simplex; see `scir_moments` and
+        `scir_inflation`.
+
+        Where counts are allocations drawn given the simplices, their totals vary, and they say
+        nothing about the old sum(theta): it has to be drawn anew, or the chain is biased even with
+        all of the data and h -> 0. `"refresh"`, the default, does so: it is exact for every h with
+        all of the data or with `TableCounts`, if the allocations are single draws. Where the
+        counts are observed it changes nothing but sum(theta).
 
     Args:
-        counts: the estimator of the shapes, e.g.
-            `Minibatch(Summand(alpha, lambda position, z: z), Uniform(100))` for one-hot items.
+        counts: the estimator of the shapes: `Minibatch(Summand(alpha, lambda position, z: z),
+            Uniform(100))` for observed one-hot items; `TableCounts` and its kin for latent ones.
         step_size: h > 0, or a function of the step index.
+        scale: `"refresh"` as above. `"none"` leaves the totals to the process, as published: for
+            gammas that make up no simplex, and for the moments of the paper. `"fixed"` sets them to
+            `total` before each transition: for averages of several draws of the allocations, which
+            are right only as h -> 0, and only with constant totals.
+        total: the constant of `"fixed"`, positive; it only sets the unit of time, and the expected
+            counts of a simplex make h comparable with the other two.
 
     Returns:
-        A kernel with `SplittingState` and `SplittingInfo`.
+        A kernel with `SplittingState` and `SplittingInfo`; `info.clipped` counts the shapes that
+        were raised to a floor, where the estimator has one.
 
     Raises:
-        ValueError: if `step_size` is not positive.
+        ValueError: if `step_size` or `total` is not positive, or `scale` is none of the three; at
+            `sample`'s door, if a leaf is a scalar and has no simplex to refresh.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -46,7 +68,17 @@ def scir(counts: Estimator, step_size: Any) -> Splitting:
 
     Reference:
         Baker, Fearnhead, Fox and Nemeth (2018), Large-scale stochastic sampling from the
-        probability simplex, section 3. Positions are logarithms, because small gammas underflow;
-        the stationary law is over-dispersed, which the paper leaves unsaid.
+        probability simplex, algorithm 1, which is `scale="none"`. Positions are logarithms, because
+        small gammas underflow. The paper leaves unsaid that minibatches make the stationary law
+        over-dispersed, and that latent allocations need new totals.
     """
-    return Splitting("C", {"C": CIR()}, counts, step_size)
+    _checks.positive("total", 1.0 if total is None else total)
+    if (scale == "fixed") != (total is not None):
+        raise ValueError(f'total goes with scale="fixed", got total={total} and scale={scale!r}')
+    if scale == "none":
+        return Splitting("C", {"C": CIR()}, counts, step_size)
+    if scale == "refresh":
+        return Splitting("SC", {"C": CIR(), "S": GammaTotal()}, counts, step_size)
+    if scale == "fixed":
+        return Splitting("SC", {"C": CIR(), "S": FixedTotal(total)}, counts, step_size)
+    raise ValueError(f'scale must be "refresh", "none" or "fixed", got {scale!r}')

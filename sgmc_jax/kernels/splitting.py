@@ -35,7 +35,8 @@ class SplittingState(NamedTuple):
 
 class SplittingInfo(NamedTuple):
     """The norm of the last estimate; the step size, if it is scheduled; and the number of noise
-    eigenvalues clipped at zero, if a noise covariance is subtracted. What is not is `None`.
+    eigenvalues clipped at zero, if a noise covariance is subtracted, plus that of components of
+    the estimate raised to a floor, if it has one. What is not is `None`.
     """
 
     gradient_norm: Array
@@ -161,7 +162,7 @@ class Splitting(Kernel):
             fresh = fresh and not piece.moves
 
         scheduled = h if callable(self.step_size) else None
-        info = SplittingInfo(_norm(gradient), scheduled, self._clipped(h))
+        info = SplittingInfo(_norm(gradient), scheduled, self._clipped(h, gradient))
         carried = gradient if self._carries else None
         return SplittingState(*phase, carried, estimator, state.count + 1), info
 
@@ -169,8 +170,7 @@ class Splitting(Kernel):
         _checks.real_position(position)
         self.space.check(position)
         for piece in self.pieces.values():
-            if isinstance(piece, NoisyTransition):
-                piece.check_position(position)
+            piece.check_position(position)
         self.grad.check(position, data)
 
     @property
@@ -199,8 +199,9 @@ class Splitting(Kernel):
     def _uses(self, letters: str) -> bool:
         return any(self.pieces[letter].uses_field for letter in letters)
 
-    def _clipped(self, h: Any) -> Array | None:
+    def _clipped(self, h: Any, gradient: Estimate | None) -> Array | None:
         counts = [self.pieces[c].clipped(h / self.word.count(c)) for c in self.word]
+        counts += [] if gradient is None else [gradient.clipped]
         counts = [count for count in counts if count is not None]
         return sum(counts[1:], counts[0]) if counts else None
 

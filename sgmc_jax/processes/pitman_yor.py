@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import betaln
 from jaxtyping import Array
 
 from .. import _checks
@@ -17,7 +18,7 @@ from ..special import log_rising_factorial
 _STEP = 0.7  # of the Metropolis walk in (log a, logit d)
 
 
-def _as_prior(prior: Any) -> tuple[Array, Array] | None:
+def as_prior(prior: Any) -> tuple[Array, Array] | None:
     """A gamma prior's shape and rate."""
     if prior is None:
         return None
@@ -48,7 +49,7 @@ class PitmanYor(eqx.Module):
 
     concentration: Array = eqx.field(converter=as_real)
     discount: Array = eqx.field(converter=as_real)
-    prior: Any = eqx.field(converter=_as_prior, default=None)
+    prior: Any = eqx.field(converter=as_prior, default=None)
 
     def __check_init__(self):
         a, d = self.concentration, self.discount
@@ -83,6 +84,40 @@ class PitmanYor(eqx.Module):
         """A Metropolis step on (log a, logit d) given the sizes of the clusters."""
         if self.prior is None:
             return hyper
+        return self._walk(key, hyper, lambda hyper: self.logdensity(hyper, counts))
+
+    def draw_sticks(self, key: Any, hyper: dict[str, Array], counts: Array) -> tuple[Array, Array]:
+        """log v_j and log(1 - v_j) of each stick, given the points that it has.
+
+        `v_j ~ Beta(1 - d + m_j, a + j d + sum_{l>j} m_l)` for j = 1, 2, ...; with zero counts, the
+        prior.
+        """
+        a, d = hyper["concentration"], hyper["discount"]
+        later = jnp.sum(counts) - jnp.cumsum(counts)
+        index = jnp.arange(1, len(counts) + 1)
+        own_key, later_key = jax.random.split(key)
+        log_own = log_gamma(own_key, 1 - d + counts)
+        log_later = log_gamma(later_key, a + index * d + later)
+        log_total = jnp.logaddexp(log_own, log_later)
+        return log_own - log_total, log_later - log_total
+
+    def redraw_from_sticks(
+        self, key: Any, hyper: dict[str, Array], log_stick: Array, log_left: Array, used: Array
+    ) -> dict[str, Array]:
+        """A Metropolis step on (log a, logit d) given the sticks in use; others come after."""
+        if self.prior is None:
+            return hyper
+        index = jnp.arange(1, len(used) + 1)
+
+        def logdensity(hyper: dict[str, Array]) -> Array:
+            a, d = hyper["concentration"], hyper["discount"]
+            b = a + index * d
+            each = -d * log_stick + (b - 1) * log_left - betaln(1 - d, b)
+            return jnp.sum(jnp.where(used, each, 0))
+
+        return self._walk(key, hyper, logdensity)
+
+    def _walk(self, key: Any, hyper: dict[str, Array], logdensity: Any) -> dict[str, Array]:
         shape, rate = self.prior
         step_key, test_key = jax.random.split(key)
         dtype = hyper["concentration"].dtype
@@ -97,7 +132,7 @@ class PitmanYor(eqx.Module):
         def target(hyper: dict[str, Array]) -> Array:
             a, d = hyper["concentration"], hyper["discount"]
             jacobian = jnp.log(a) + jnp.log(d) + jnp.log1p(-d)
-            return self.logdensity(hyper, counts) + (shape - 1) * jnp.log(a) - rate * a + jacobian
+            return logdensity(hyper) + (shape - 1) * jnp.log(a) - rate * a + jacobian
 
         gain = target(proposal) - target(hyper)
         taken = jnp.log(jax.random.uniform(test_key, dtype=dtype)) < gain
@@ -123,19 +158,42 @@ class DirichletProcess(PitmanYor):
         _checks.positive("concentration", concentration)
         self.concentration = as_real(concentration)
         self.discount = jnp.zeros_like(self.concentration)
-        self.prior = _as_prior(prior)
+        self.prior = as_prior(prior)
 
     def redraw(self, key: Any, hyper: dict[str, Array], counts: Array) -> dict[str, Array]:
-        """eta ~ Beta(a + 1, n), then a from Gamma(s + K, .) or Gamma(s + K - 1, .)."""
+        """The concentration from its conditional, see `redraw_concentration`."""
+        if self.prior is None:
+            return hyper
+        active = jnp.sum(counts > 0)
+        return hyper | {
+            "concentration": redraw_concentration(
+                key, hyper["concentration"], self.prior, active, jnp.sum(counts)
+            )
+        }
+
+    def redraw_from_sticks(
+        self, key: Any, hyper: dict[str, Array], log_stick: Array, log_left: Array, used: Array
+    ) -> dict[str, Array]:
+        """The concentration from Gamma(s + J, r - sum_{j<=J} log(1 - v_j)), J sticks in use."""
         if self.prior is None:
             return hyper
         (shape, rate), old = self.prior, hyper["concentration"]
-        size = jnp.sum(counts).astype(old.dtype)
-        active = jnp.sum(counts > 0).astype(old.dtype)
-        beta_key, pick_key, gamma_key = jax.random.split(key, 3)
-        log_a, log_b = log_gamma(beta_key, jnp.stack([old + 1, size]))
-        log_eta = log_a - jnp.logaddexp(log_a, log_b)
-        odds = (shape + active - 1) / (size * (rate - log_eta))
-        one_more = jax.random.uniform(pick_key, dtype=old.dtype) * (1 + odds) < odds
-        drawn = gamma(gamma_key, shape + active - 1 + one_more) / (rate - log_eta)
+        rate = rate - jnp.sum(jnp.where(used, log_left, 0))
+        drawn = gamma(key, shape + jnp.sum(used).astype(old.dtype)) / rate
         return hyper | {"concentration": drawn.astype(old.dtype)}
+
+
+def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: Array) -> Array:
+    """The concentration given that `size` points form `active` clusters, from a gamma prior.
+
+    With eta ~ Beta(a + 1, n), a mixture of Gamma(s + K, r - log eta) and Gamma(s + K - 1, .).
+    """
+    shape, rate = prior
+    size, active = size.astype(old.dtype), active.astype(old.dtype)
+    beta_key, pick_key, gamma_key = jax.random.split(key, 3)
+    log_a, log_b = log_gamma(beta_key, jnp.stack([old + 1, size]))
+    log_eta = log_a - jnp.logaddexp(log_a, log_b)
+    odds = (shape + active - 1) / (size * (rate - log_eta))
+    one_more = jax.random.uniform(pick_key, dtype=old.dtype) * (1 + odds) < odds
+    drawn = gamma(gamma_key, shape + active - 1 + one_more) / (rate - log_eta)
+    return drawn.astype(old.dtype)

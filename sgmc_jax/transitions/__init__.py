@@ -3,12 +3,18 @@
 from .cir import CIR as CIR
 from .euler import EulerLangevin as EulerLangevin
 from .euler import EulerMomentum as EulerMomentum
+from .expanded_mean import ExpandedMeanLangevin as ExpandedMeanLangevin
 from .geodesic import GeodesicFlow as GeodesicFlow
+from .geometric_ornstein_uhlenbeck import (
+    GeometricOrnsteinUhlenbeck as GeometricOrnsteinUhlenbeck,
+)
 from .gradient import GradientKick as GradientKick
 from .noise import NoiseCovariance as NoiseCovariance
 from .ornstein_uhlenbeck import Friction as Friction
 from .ornstein_uhlenbeck import Noise as Noise
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck as OrnsteinUhlenbeck
 from .thermostat import Thermostat as Thermostat
+from .total import FixedTotal as FixedTotal
+from .total import GammaTotal as GammaTotal
 from .transition import Phase as Phase
 from .transition import Transition as Transition

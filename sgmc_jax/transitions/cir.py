@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
 from ..random.cir import cir
@@ -25,11 +26,10 @@ class CIR(Transition):
     uses_momentum: ClassVar[bool] = False
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        leaves, structure = jax.tree.flatten(phase.position)
-        shapes = structure.flatten_up_to(field)
-        keys = [key] if len(leaves) == 1 else list(jax.random.split(key, len(leaves)))
-        moved = [
-            cir(k, x, jnp.asarray(a, x.dtype), h.astype(x.dtype))
-            for k, x, a in zip(keys, leaves, shapes, strict=True)
-        ]
-        return phase._replace(position=jax.tree.unflatten(structure, moved))
+        # all leaves in one draw: it compiles once
+        flat, unravel = ravel_pytree(phase.position)
+        shapes, _ = ravel_pytree(
+            jax.tree.map(lambda x, a: jnp.broadcast_to(a, x.shape), phase.position, field)
+        )
+        moved = cir(key, flat, shapes.astype(flat.dtype), h.astype(flat.dtype))
+        return phase._replace(position=unravel(moved))

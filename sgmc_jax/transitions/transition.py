@@ -45,3 +45,6 @@ class Transition(eqx.Module):
         `None` where no covariance is subtracted from the noise.
         """
         return None
+
+    def check_position(self, position: Position) -> None:
+        """Raise if a concrete position is unfit for this piece."""

@@ -196,9 +196,9 @@ def test_anchors_that_move(monkeypatch):
 def test_counts_that_include_the_point_itself(monkeypatch):
     honest = collapsed._logits
 
-    def inclusive(family, hyper, sweep, loglik, log_prior, item):
+    def inclusive(family, hyper, sweep, *rest):
         one_more = sweep._replace(counts=jnp.where(sweep.counts > 0, sweep.counts + 1, 0))
-        return honest(family, hyper, one_more, loglik, log_prior, item)
+        return honest(family, hyper, one_more, *rest)
 
     monkeypatch.setattr(collapsed, "_logits", inclusive)
     check_fails(make())

@@ -11,6 +11,7 @@ import numpy as np
 from sgmc_jax import (
     SVRG,
     AllReduce,
+    AnchoredCounts,
     ControlVariate,
     Epoch,
     Euclidean,
@@ -22,9 +23,11 @@ from sgmc_jax import (
     Product,
     Sphere,
     Summand,
+    TableCounts,
     Uniform,
     cycle,
     draw,
+    geometric_ornstein_uhlenbeck,
     gibbs,
     hmc,
     mala,
@@ -34,6 +37,7 @@ from sgmc_jax import (
     sghmc,
     sgld,
     sgnht,
+    sgrld_simplex,
     thin,
 )
 
@@ -72,6 +76,15 @@ ON_PRODUCT = Minibatch(
     FunctionModel(lambda x: -0.5 * x["y"] @ x["y"], lambda x, z: z @ (x["x"] + x["y"])), Uniform(5)
 )
 COUNTS = Minibatch(Summand(jnp.full(DIM, 0.5), lambda position, z: z), Uniform(5))
+
+
+def allocate(key, position, z):
+    return jax.nn.one_hot(jax.random.categorical(key, position + z), DIM)
+
+
+LATENT = (allocate, 0.5, Uniform(5))
+ANCHOR = (np.zeros(DIM, np.float32), lambda position, z: jax.nn.softmax(position + z))
+LOCATION = Minibatch(Summand(jnp.zeros(DIM), lambda position, z: 0.1 * z), Uniform(5))
 ZERO = np.zeros(DIM, np.float32)
 POLE = np.array([1.0, 0.0, 0.0], np.float32)
 
@@ -94,6 +107,10 @@ def normal(mean):
 
 def _on(name, make, **kwargs):
     return Case(name, make, ZERO, (X, Y), **kwargs)
+
+
+def _counts(name, make, **kwargs):
+    return Case(name, make, ZERO, ONE_HOT, **{"step_size": 0.5, "breakable": False} | kwargs)
 
 
 def _weights(h, rest):
@@ -145,7 +162,12 @@ CASES = [
         SPHERE_DATA,
         **_quiet,
     ),
-    Case("scir", lambda h: scir(COUNTS, h), ZERO, ONE_HOT, 0.5, **_quiet),
+    _counts("scir", lambda h: scir(COUNTS, h)),
+    _counts("scir schedule", lambda h: scir(COUNTS, lambda k: 0.5 / (1 + k), "none"), sized=False),
+    _counts("scir table", lambda h: scir(TableCounts(*LATENT), h)),
+    _counts("scir anchored", lambda h: scir(AnchoredCounts(*LATENT, *ANCHOR), h)),
+    _counts("sgrld simplex", lambda h: sgrld_simplex(COUNTS, h), step_size=0.01),
+    _counts("geometric OU", lambda h: geometric_ornstein_uhlenbeck(LOCATION, 0.5, h)),
     Case("gibbs", _of_blocks, {"w": ZERO, "t": np.float32(0)}, (X, Y), **_quiet),
     Case("draw", lambda h: normal(0.0), ZERO, None, sized=False, **_quiet, **_exact),
     Case("functions", lambda h: autoregression(), ZERO, None, sized=False, **_quiet, **_exact),

@@ -1,4 +1,4 @@
-"""Samplers on the sphere, on products with it, and on the simplex."""
+"""Samplers on the sphere and on products with it."""
 
 import jax
 import jax.numpy as jnp
@@ -12,12 +12,10 @@ from sgmc_jax import (
     Minibatch,
     Product,
     Sphere,
-    Summand,
     Uniform,
     hmc,
     sample,
     scan_kernel,
-    scir,
     sggmc,
     sgnht,
 )
@@ -127,59 +125,3 @@ def test_the_sphere_is_not_left_in_float32():
     state, _ = jax.jit(lambda s: scan_kernel(KEY, kernel, s, None, 100_000, lambda s, i: ()))(state)
     assert abs(float(state.position @ state.position) - 1) < 1e-6
     assert abs(float(state.position @ state.momentum)) < 1e-5
-
-
-# ------------------------------------------------------------------------------------ simplex
-
-ALPHA, COUNTS, BATCH, STEP, NUM_MOVES = 0.3, np.array([0, 2, 8, 30]), 4, 0.4, 5
-ITEMS = np.repeat(np.eye(4, dtype=np.float32), COUNTS, axis=0)
-
-
-def scir_kernel(replace):
-    counts = Summand(jnp.full(4, ALPHA), lambda position, z: z)
-    return scir(Minibatch(counts, Uniform(BATCH, replace=replace)), STEP)
-
-
-def corollary(theta, shape, shape_variance):
-    """Mean and variance after M moves: Corollary 4.2, with the variance of an estimated shape."""
-    decay, slow = np.exp(-NUM_MOVES * STEP), np.exp(-2 * NUM_MOVES * STEP)
-    mean = theta * decay + shape * (1 - decay)
-    exact = 2 * theta * (decay - slow) + shape * (1 - decay) ** 2
-    return mean, exact + (1 - slow) * np.tanh(STEP / 2) * shape_variance
-
-
-@pytest.mark.parametrize("replace", [False, True])
-def test_moments_of_scir_after_some_moves(replace):
-    theta = np.array([0.2, 1.0, 10.0, 20.0], np.float32)
-    kernel, chains = scir_kernel(replace), 400_000
-
-    def last(key):
-        state = kernel.init(key, jnp.log(theta), ITEMS)
-        return scan_kernel(key, kernel, state, ITEMS, NUM_MOVES, lambda s, i: ())[0].position
-
-    draws = np.exp(np.asarray(jax.jit(jax.vmap(last))(jax.random.split(KEY, chains)), np.float64))
-    total = COUNTS.sum()
-    share = COUNTS / total
-    finite = 1 if replace else (total - BATCH) / (total - 1)
-    variance = total**2 / BATCH * share * (1 - share) * finite
-    mean, var = corollary(theta, ALPHA + COUNTS, variance)
-    for j in range(4):
-        check_mean(draws[:, j], mean[j], 0.03)
-        check_mean((draws[:, j] - mean[j]) ** 2, var[j], 0.03 if j else 0.05)
-    with pytest.raises(AssertionError, match="standard errors"):  # the noise of the counts left out
-        check_mean((draws[:, 3] - mean[3]) ** 2, corollary(theta, ALPHA + COUNTS, 0)[1][3], 0.03)
-
-
-def test_exact_counts_give_the_dirichlet():
-    counts = Summand(jnp.full(4, ALPHA), lambda position, z: z)
-    kernel = scir(Minibatch(counts, Full()), 1.0)
-    moments = lambda state, info: jnp.stack(
-        [jax.nn.softmax(state.position), jax.nn.softmax(state.position) ** 2]
-    )
-    run = sample(KEY, kernel, jnp.zeros(4), ITEMS, reduce=moments, **ARGS | {"num_steps": 1_000})
-    shape = ALPHA + COUNTS
-    mean = shape / shape.sum()
-    square = mean * (shape + 1) / (shape.sum() + 1)
-    for j in range(4):
-        check_mean(run.trace.mean[:, 0, j], mean[j], 0.02)
-        check_mean(run.trace.mean[:, 1, j], square[j], 0.1 if j == 0 else 0.03)

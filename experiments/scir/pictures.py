@@ -1,0 +1,51 @@
+"""The two figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
+
+from .dirichlet import Result  # noqa: E402
+
+COLOURS = {"scir": "#0072b2", "sgrld": "#d55e00", "exact": "#333333"}
+
+
+def draw_boxes(results: dict[str, Result], path: Path) -> None:
+    """The fifth component of the sparse posterior, on the log scale."""
+    figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+    values = []
+    for result in results.values():
+        log = result.draws[0].astype(float)
+        values.append((log[:, 4] - np.logaddexp.reduce(log, axis=-1)) / np.log(10))
+    boxes = ax.boxplot(values, tick_labels=list(results), showfliers=False, patch_artist=True)
+    for box, name in zip(boxes["boxes"], results):
+        box.set_facecolor(COLOURS[name])
+        box.set_alpha(0.5)
+    ax.set_ylabel("log10 of the fifth component")
+    ax.set_title("A component of a sparse Dirichlet, batches of 10 of 1,000")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def draw_distances(results: dict[str, dict[tuple[str, int], Result]], path: Path) -> None:
+    """The distance of every seed against the share of the data in a batch."""
+    figure, axes = plt.subplots(1, len(results), figsize=(10, 4), layout="constrained", sharey=True)
+    for ax, (posterior, runs) in zip(axes, results.items()):
+        for name, colour in COLOURS.items():
+            points = [(n / 1000, r.distances) for (who, n), r in runs.items() if who == name]
+            share, distances = np.array([p[0] for p in points]), np.stack([p[1] for p in points])
+            ax.plot(share, distances, "o", ms=3, color=colour)
+            ax.plot(share, distances.mean(axis=1), color=colour, label=name)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_xlabel("share of the data in a batch")
+        ax.set_title(f"{posterior} Dirichlet")
+    axes[0].set_ylabel("Kolmogorov-Smirnov distance")
+    axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

@@ -1,0 +1,221 @@
+"""One row after the other: the part of a feature sampler in which features are born and die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from .. import _tree
+from ..families import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
+from ..processes import FeatureProcess
+from ..random import poisson
+from ..random._words import uniform, word_keys, word_pair
+
+
+class Atoms(NamedTuple):
+    """The instantiated atoms A: their slots, and the log weights that the process gave them."""
+
+    instantiated: Bool[Array, " K"]
+    log_weight: Float[Array, " K"]
+
+
+class Turn(NamedTuple):
+    """Random numbers of a visit: marks that order the columns, and those of entries and births."""
+
+    mark: Array
+    uniform: Float[Array, " K"]
+    births: Int[Array, ""]
+    size: Int[Array, " K"]
+    accept: Float[Array, ""]
+    key: Any
+
+
+class Sweep(NamedTuple):
+    """What a sweep carries.
+
+    Each column's sum over all items, the atoms, the parameters (those that are instantiated or
+    explicit), the family's statistics of the block's rows, the number of rows not yet visited that
+    have each feature, and whether a birth found no free slot.
+    """
+
+    counts: Int[Array, " K"]
+    atoms: Atoms
+    params: PyTree
+    stats: PyTree
+    unvisited: Int[Array, " K"]
+    overflow: Bool[Array, ""]
+
+
+def sweep_block(
+    key: Any,
+    process: FeatureProcess,
+    family: FeatureFamily,
+    hyper: dict[str, Array],
+    atoms: Atoms,
+    params: PyTree,
+    counts: Int[Array, " K"],
+    rows: FeatureRows,
+    num_items: Any,
+    *,
+    num_sweeps: int,
+    demote: bool,
+) -> tuple[Int[Array, "n K"], PyTree, Bool[Array, ""]]:
+    """Gibbs sweeps over a block's rows, with the atoms of the tail integrated out.
+
+    The columns that other rows have are visited in the order of iid marks, drawn for every visit:
+    by the order of slots a newborn column, zero elsewhere, would tell by its place about the entry
+    that is updated. An entry has the log odds of `process` plus those of the likelihood. All
+    columns that the row has to itself are then proposed anew from their prior, and taken with
+    probability min(1, likelihood ratio). With `demote`, an atom joins the tail, without its weight,
+    as the last of its rows that has not been visited is visited.
+
+    Args:
+        counts: the sums of the columns over all items.
+        rows: the block's.
+        num_items: n, of all blocks.
+
+    Returns:
+        the entries, the parameters, and whether a birth found no free slot.
+    """
+
+    def visit(sweep: Sweep, row: tuple) -> tuple[Sweep, Array]:
+        item, old, real, turn = row
+        if demote:
+            sweep = _demote(family, sweep, old)
+        left = _move(family, sweep, item, old, -real.astype(jnp.int32))
+        instantiated = left.atoms.instantiated
+        shared = ~instantiated & (left.counts > 0)
+        own = ~instantiated & ~shared
+        likelihood = family.alone(hyper, left.params, left.stats, shared, own, item, old)
+        entries, likelihood = _entries(process, hyper, left, likelihood, turn, old, num_items)
+        entries, params, lost = _singletons(family, left.params, likelihood, own, turn, entries)
+        entries, params = _tree.where(real, (entries, params), (old, left.params))
+        joined = left._replace(params=params, overflow=left.overflow | (lost & real))
+        return _move(family, joined, item, entries, real.astype(jnp.int32)), entries
+
+    def once(loop: tuple[Sweep, Array], turns: Turn) -> tuple[tuple[Sweep, Array], None]:
+        sweep, features = loop
+        return jax.lax.scan(visit, sweep, (rows.items, features, rows.real, turns)), None
+
+    capacity, num_rows = rows.features.shape
+    turns = _turns(key, process, hyper, num_sweeps, (capacity, num_rows), num_items)
+    unvisited = jnp.sum(rows.features > 0, axis=1, dtype=jnp.int32)
+    stats, none = family.statistics(params, rows), jnp.zeros((), bool)
+    start = Sweep(counts, atoms, params, stats, unvisited, none)
+    (end, features), _ = jax.lax.scan(once, (start, rows.features.T), turns)
+    return features, end.params, end.overflow
+
+
+def _turns(
+    key: Any,
+    process: FeatureProcess,
+    hyper: dict[str, Array],
+    num_sweeps: int,
+    shape: tuple[int, int],
+    num_items: Any,
+) -> Turn:
+    """All visits (sweeps, n, ...); a slot's numbers do not depend on how many slots there are."""
+    capacity, size = shape
+    word_key, number_key, birth_key = jax.random.split(key, 3)
+    dtype = hyper["mass"].dtype
+    visits = jnp.arange(num_sweeps * size, dtype=jnp.uint32).reshape(num_sweeps, size)
+    lanes = jnp.broadcast_to(visits[..., None], (num_sweeps, size, capacity))
+    slots = jnp.arange(capacity, dtype=jnp.uint32)
+    entry_cipher, birth_cipher, accept_cipher = word_keys(word_key, 3)
+    mark, entry = word_pair(entry_cipher, lanes, slots, dtype)
+    u, v = (uniform(word, dtype) for word in word_pair(birth_cipher, lanes, slots, dtype))
+    return Turn(
+        mark=mark,
+        uniform=uniform(entry, dtype),
+        births=poisson(number_key, jnp.full(visits.shape, process.birth_rate(hyper, num_items))),
+        size=process.birth_size(hyper, num_items, u, v),
+        accept=uniform(word_pair(accept_cipher, visits, 0, dtype)[0], dtype),
+        key=jax.random.split(birth_key, visits.shape),
+    )
+
+
+def _move(family: FeatureFamily, sweep: Sweep, item: Any, entries: Array, sign: Array) -> Sweep:
+    """The sweep with a row put in (sign 1), taken out (-1), or neither (0)."""
+    stats = family.move(sweep.stats, sweep.params, item, entries, sign)
+    return sweep._replace(counts=sweep.counts + sign * entries, stats=stats)
+
+
+def _demote(family: FeatureFamily, sweep: Sweep, entries: Array) -> Sweep:
+    """The sweep as a row is about to be visited: atoms that no later row has join the tail."""
+    has = entries > 0
+    unvisited = sweep.unvisited - has
+    instantiated = sweep.atoms.instantiated & ~(has & (unvisited == 0))
+    stats, params = family.demote(sweep.stats, sweep.params, instantiated)
+    return sweep._replace(
+        atoms=sweep.atoms._replace(instantiated=instantiated),
+        params=params,
+        stats=stats,
+        unvisited=unvisited,
+    )
+
+
+def _entries(
+    process: FeatureProcess,
+    hyper: dict[str, Array],
+    left: Sweep,
+    likelihood: RowLikelihood,
+    turn: Turn,
+    entries: Array,
+    num_items: Any,
+) -> tuple[Array, RowLikelihood]:
+    """The row's entries in columns that are instantiated or that other rows have."""
+    instantiated, log_weight = left.atoms
+    visited = instantiated | (left.counts > 0)
+    order = jnp.argsort(jnp.where(visited, turn.mark, ~jnp.zeros_like(turn.mark)))
+
+    def column(j: Array, loop: tuple) -> tuple:
+        (entries, likelihood), k = loop, order[j]
+
+        def log_step(lower: Array) -> Array:
+            tail = process.log_tail_step(hyper, left.counts[k], num_items, lower)
+            return jnp.where(instantiated[k], process.log_step(log_weight[k], lower), tail)
+
+        new, likelihood = draw_entries(
+            process, likelihood, log_step, k, entries[k], turn.uniform[k], False
+        )
+        return entries.at[k].set(new), likelihood
+
+    return jax.lax.fori_loop(0, jnp.sum(visited), column, (entries, likelihood))
+
+
+def draw_entries(
+    process: FeatureProcess,
+    likelihood: EntryLikelihood,
+    log_step: Callable[[Array], Array],
+    k: Array,
+    entry: Int[Array, "*n"],
+    uniform: Float[Array, "*n"],
+    frozen: Any,
+) -> tuple[Int[Array, "*n"], Any]:
+    """New entries of column k, of one row or of many, each within a pair of neighbours."""
+    lower, unused = process.lower(entry, uniform)
+    odds = log_step(lower) + likelihood.gain(k, entry, lower)
+    drawn = lower + (unused < jax.nn.sigmoid(odds))
+    new = jnp.where(frozen | (lower < 0), entry, drawn)
+    return new, likelihood.change(k, new - entry)
+
+
+def _singletons(
+    family: FeatureFamily,
+    params: PyTree,
+    likelihood: RowLikelihood,
+    own: Array,
+    turn: Turn,
+    entries: Array,
+) -> tuple[Array, PyTree, Array]:
+    """New columns for the row alone, in the lowest free slots, instead of those it has."""
+    born = own & (jnp.cumsum(own) <= turn.births)
+    proposal = jnp.where(born, turn.size, jnp.where(own, 0, entries))
+    newborn = family.births(turn.key, params, born)
+    taken = jnp.log(turn.accept) < likelihood.ratio(proposal, newborn)
+    lost = turn.births > jnp.sum(own)
+    return *_tree.where(taken, (proposal, newborn), (entries, params)), lost

@@ -1,0 +1,58 @@
+"""Data in groups: the customers of restaurants, the words of documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Int, PyTree
+
+from .. import _checks
+from ..collective import leading_axis
+
+
+class Groups(NamedTuple):
+    """Grouped data: S groups of up to L items each.
+
+    Args:
+        items: a pytree of arrays (S, L, ...); what lies past a group's size is ignored.
+        size: the number of items of each group, (S,).
+
+    Example:
+        >>> import numpy as np
+        >>> groups = Groups.from_list([np.array([3, 1]), np.array([2])])
+        >>> groups.items.tolist(), groups.size.tolist()
+        ([[3, 1], [2, 0]], [2, 1])
+    """
+
+    items: PyTree
+    size: Int[Any, " S"]
+
+    @classmethod
+    def from_list(cls, groups: Sequence[Any]) -> Groups:
+        """Groups from a list of arrays, one a group, padded with zeros to the longest."""
+        size = np.array([len(group) for group in groups], np.int32)
+        first = np.asarray(groups[0])
+        items = np.zeros((len(groups), max(1, size.max()), *first.shape[1:]), first.dtype)
+        for row, group in zip(items, groups, strict=True):
+            row[: len(group)] = group
+        return cls(items, size)
+
+
+def check_groups(data: Groups) -> None:
+    """Raise unless sizes are whole numbers that fit the items."""
+    leading_axis(data)
+    widths = {x.shape[1] if x.ndim > 1 else None for x in jax.tree.leaves(data.items)}
+    if len(widths) != 1 or None in widths:
+        raise ValueError(f"data.items must have axes of groups and of items, got lengths {widths}")
+    if not jnp.issubdtype(jnp.result_type(data.size), jnp.integer):
+        raise TypeError(f"data.size must be integers, got {jnp.result_type(data.size)}")
+    if _checks.is_concrete(data.size):
+        size, (width,) = np.asarray(data.size), widths
+        if size.min() < 0 or size.max() > width:
+            raise ValueError(
+                f"data.size must be between 0 and {width}, got {size.min()} to {size.max()}"
+            )

@@ -1,0 +1,265 @@
+"""Distributed, partially collapsed sampling of latent features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, PyTree
+
+from .._types import Data, Kernel, Key, as_keys
+from ..collective import Collective, Dist, Shard, as_shard
+from ..families import FeatureFamily, FeatureRows
+from ..processes import FeatureProcess
+from ..random._words import uniform, word_keys, word_pair
+from ._blocks import Anchors, Blocks, draw_anchors
+from ._feature_tail import Atoms, draw_entries, sweep_block
+
+Schedule = Literal["anchored", "demotion", "published"]
+
+
+class FeatureSums(NamedTuple):
+    """All that shards know of each other: sums over items, added up in one synchronisation.
+
+    Each column's sum in each block, the family's statistics, and the number of shards on which a
+    birth found no slot.
+    """
+
+    occupancy: Int[Array, "P K"]
+    statistics: PyTree
+    overflow: Int[Array, ""]
+
+    @property
+    def counts(self) -> Int[Array, " K"]:
+        """The sums of the columns; 0 for a free slot."""
+        return jnp.sum(self.occupancy, axis=0)
+
+
+class FeatureState(NamedTuple):
+    """`position.shared` holds hyper-parameters and parameters, `position.local` the `features`."""
+
+    position: Dist
+    sums: FeatureSums
+
+
+class FeatureInfo(NamedTuple):
+    """The number of features, and whether a birth found no slot."""
+
+    active: Array
+    overflow: Array
+
+
+class HybridFeatures(Kernel):
+    """See `hybrid_features`."""
+
+    process: FeatureProcess
+    family: FeatureFamily
+    schedule: Schedule = eqx.field(static=True)
+    blocks: int = eqx.field(static=True)
+    local_sweeps: int = eqx.field(static=True)
+    capacity: int = eqx.field(static=True)
+    comm: Collective = Collective()
+
+    def init(self, key: Key, position: Any, data: Data) -> FeatureState:
+        shard = as_shard(data)
+        shared = self.process.start() | self.family.start()
+        shared["parameters"] = self.family.parameters(
+            as_keys(key).noise, self.capacity, shard.items
+        )
+        features = jnp.ones((shard.capacity, 1))
+        if position is not None:
+            shared, features = shared | position.shared, position.local["features"]
+        features = jnp.asarray(features).astype(self.process.dtype)
+        features = jnp.pad(features, ((0, 0), (0, self.capacity - features.shape[1])))
+        own = self._sums(shared["parameters"], features, jnp.zeros((), bool), data)
+        return FeatureState(Dist(shared, {"features": features}), self.comm.sum(own))
+
+    def step(self, key: Key, state: FeatureState, data: Data) -> tuple[FeatureState, FeatureInfo]:
+        """A synchronisation's draws, then every block by itself, then the next synchronisation."""
+        hyper_key, star_key, weight_key, atom_key, off_key, tail_key = jax.random.split(
+            as_keys(key).noise, 6
+        )
+        blocks, sums = Blocks.of(data, self.blocks, self.comm), state.sums
+        rows, num_items = _rows(blocks, state.position.local["features"]), blocks.shard.total
+        params, hyper = _apart(state.position.shared)
+        hyper = self.process.redraw(hyper_key, hyper, sums.counts, num_items)
+        hyper, params = self.family.redraw(
+            atom_key, hyper, params, sums.statistics, sums.counts, rows, num_items, self.comm
+        )
+        anchors = draw_anchors(star_key, sums.occupancy, anchored=self.schedule == "anchored")
+        log_weight = self.process.draw_weights(weight_key, hyper, sums.counts, num_items)
+        atoms = Atoms(anchors.instantiated, log_weight)
+        params = self.family.marginalise(params, atoms.instantiated)
+
+        if self.blocks > 1:
+            moved = self._off_star(off_key, blocks, anchors, hyper, atoms, params, rows)
+            rows = rows._replace(features=moved)
+        features, (born, overflow) = self._on_star(
+            tail_key, blocks, anchors, hyper, atoms, params, sums.counts, rows
+        )
+        features = blocks.unpad(features).astype(self.process.dtype)
+        if self.schedule == "demotion":
+            params = self.family.marginalise(params, jnp.zeros_like(atoms.instantiated))
+        own = self._sums(params, features, overflow, data)
+        sums, born = self.comm.sum((own, born))
+        shared = hyper | {"parameters": born if self.family.explicit else params}
+        active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
+        state = FeatureState(Dist(shared, {"features": features}), sums)
+        return state, FeatureInfo(active, sums.overflow > 0)
+
+    def refresh(self, key: Key, state: FeatureState, data: Data) -> FeatureState:
+        shared, local = state.position
+        own = self._sums(shared["parameters"], local["features"], jnp.zeros((), bool), data)
+        return state._replace(sums=self.comm.sum(own))
+
+    def grow(self, state: FeatureState, capacity: int) -> tuple[HybridFeatures, FeatureState]:
+        more = capacity - self.capacity
+        shared, local = state.position
+        append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
+        shared = shared | {"parameters": jax.tree.map(append, shared["parameters"])}
+        features = jnp.pad(local["features"], ((0, 0), (0, more)))
+        sums = state.sums._replace(
+            occupancy=jnp.pad(state.sums.occupancy, ((0, 0), (0, more))),
+            statistics=self.family.grow(state.sums.statistics, more),
+        )
+        position = Dist(shared, {"features": features})
+        return replace(self, capacity=capacity), FeatureState(position, sums)
+
+    def check(self, position: Any, data: Data) -> None:
+        if not isinstance(data, Shard):
+            self.family.check(data)
+
+    def _sums(self, params: PyTree, features: Array, overflow: Array, data: Data) -> FeatureSums:
+        """This shard's part of the sums."""
+        blocks = Blocks.of(data, self.blocks, self.comm)
+        rows = _rows(blocks, features)
+        statistics = self.family.statistics(params, rows)
+        return FeatureSums(blocks.occupancy(rows.features), statistics, overflow.astype(jnp.int32))
+
+    def _off_star(
+        self,
+        key: Any,
+        blocks: Blocks,
+        anchors: Anchors,
+        hyper: dict[str, Array],
+        atoms: Atoms,
+        params: PyTree,
+        rows: FeatureRows,
+    ) -> Int[Array, "K n"]:
+        """New entries of instantiated features, all rows at once, column by column."""
+        rank_key, mark_key, entry_key = jax.random.split(key, 3)
+        frozen = _frozen(blocks, anchors, rows.features > 0, blocks.rank(rank_key))
+        order = _random_order(mark_key, atoms.instantiated)
+        index, dtype = blocks.index.astype(jnp.uint32), atoms.log_weight.dtype
+
+        def sweep(loop: tuple, cipher: Array) -> tuple[tuple, None]:
+            def column(j: Array, loop: tuple) -> tuple:
+                (features, likelihood), k = loop, order[j]
+                word, _ = word_pair((cipher[0], cipher[1]), index, k, dtype)
+                log_step = partial(self.process.log_step, atoms.log_weight[k])
+                new, likelihood = draw_entries(
+                    self.process,
+                    likelihood,
+                    log_step,
+                    k,
+                    features[k],
+                    uniform(word, dtype),
+                    frozen[k],
+                )
+                return features.at[k].set(new), likelihood
+
+            return jax.lax.fori_loop(0, jnp.sum(atoms.instantiated), column, loop), None
+
+        start = rows.features, self.family.together(hyper, params, rows)
+        ciphers = jax.random.bits(entry_key, (self.local_sweeps, 2), jnp.uint32)
+        (features, _), _ = jax.lax.scan(sweep, start, ciphers)
+        return features
+
+    def _on_star(
+        self,
+        key: Any,
+        blocks: Blocks,
+        anchors: Anchors,
+        hyper: dict[str, Array],
+        atoms: Atoms,
+        params: PyTree,
+        counts: Array,
+        rows: FeatureRows,
+    ) -> tuple[Array, tuple[PyTree, Array]]:
+        """Sweeps over the rows of the designated block: all entries, newborn parameters."""
+
+        def sweep(take: Any) -> tuple[Array, tuple[PyTree, Array]]:
+            block = FeatureRows(
+                jax.tree.map(take, rows.items), take(rows.features, 1), take(rows.real)
+            )
+            features, born, overflow = sweep_block(
+                key,
+                self.process,
+                self.family,
+                hyper,
+                atoms,
+                params,
+                counts,
+                block,
+                blocks.shard.total,
+                num_sweeps=self.local_sweeps,
+                demote=self.schedule == "demotion",
+            )
+            return features, (born if self.family.explicit else (), overflow)
+
+        return blocks.on_star(anchors.star, sweep, rows.features.T)
+
+
+def _apart(shared: dict[str, Any]) -> tuple[PyTree, dict[str, Array]]:
+    """The parameters, and the hyper-parameters."""
+    rest = dict(shared)
+    return rest.pop("parameters"), rest
+
+
+def _rows(blocks: Blocks, features: Array) -> FeatureRows:
+    """The items with their entries, which are kept (n, K) outside and (K, n) inside."""
+    entries = blocks.pad(features).astype(jnp.int32).T
+    return FeatureRows(blocks.shard.items, jnp.where(blocks.real, entries, 0), blocks.real)
+
+
+def _random_order(key: Any, mask: Bool[Array, " K"]) -> Int[Array, " K"]:
+    """The slots of the mask in a random order that no others change, before the others."""
+    (cipher,) = word_keys(key, 1)
+    mark, _ = word_pair(cipher, jnp.arange(mask.shape[0], dtype=jnp.uint32), 0, jnp.float32)
+    return jnp.argsort(jnp.where(mask, mark, ~jnp.zeros_like(mark)))
+
+
+def _frozen(
+    blocks: Blocks, anchors: Anchors, has: Bool[Array, "K n"], rank: Int[Array, " n"]
+) -> Bool[Array, "K n"]:
+    """Entries that no draw off the designated block may move: up to each atom's first row."""
+    size, block_rank = blocks.size, anchors.block_rank[blocks.block]
+    at_first = has & (block_rank == anchors.atom_rank[:, None])
+    first = jnp.min(jnp.where(at_first, rank, size - 1), axis=1)
+    until = anchors.atom_rank * size + first
+    fixed = (blocks.block == anchors.star) | ~blocks.real
+    return fixed | (block_rank * size + rank <= until[:, None])
+
+
+def hybrid_features(
+    process: FeatureProcess,
+    family: FeatureFamily,
+    *,
+    schedule: Schedule = "anchored",
+    blocks: int = 1,
+    local_sweeps: int = 1,
+    capacity: int = 16,
+) -> HybridFeatures:
+    """Partially collapsed Gibbs sampling of latent features."""
+    return HybridFeatures(process, family, schedule, blocks, local_sweeps, capacity)
+
+
+def collapsed_features(
+    process: FeatureProcess, family: FeatureFamily, *, capacity: int = 16
+) -> HybridFeatures:
+    """Collapsed Gibbs sampling of latent features, row by row."""
+    return hybrid_features(process, family, capacity=capacity)

@@ -1,0 +1,114 @@
+"""Categories, with a Dirichlet prior: words under topics."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .. import _checks
+from ..random import log_gamma
+from ._inputs import positive_vector
+from ._statistics import FirstMoments
+from .dirichlet_multinomial import Multinomials, log_ratio
+from .family import Family, cast
+
+
+class Urns(NamedTuple):
+    """Concentrations (K, V), and their sums (K,)."""
+
+    concentration: Array
+    total: Array
+
+
+class DirichletCategorical(Family):
+    """Categories, with a Dirichlet prior.
+
+        x | p ~ Categorical(p),   p ~ Dirichlet(alpha)
+
+    It is the `DirichletMultinomial` of single draws, whose items are indices and no vectors: the
+    tokens of a corpus. With c_v the number of a cluster's items in category v, the predictive
+    probability of v is (alpha_v + c_v) / (A + C), A and C being the sums. The statistics are the
+    count of items and c.
+
+    Args:
+        concentration: alpha > 0, of shape (V,), or a number with `size`.
+        size: V, the number of categories, where the concentration is a number.
+
+    Raises:
+        ValueError: a shape does not fit, or a concentration is not positive.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> family = DirichletCategorical(0.5, size=3)
+        >>> stats = family.statistics(jnp.array([0, 0, 2]), jnp.ones((1, 3)))
+        >>> stats.total.tolist()
+        [[2.0, 0.0, 1.0]]
+        >>> family.log_predictive(stats, jnp.array(0)).tolist()  # log(2.5 / 4.5)
+        [-0.58779]
+
+    Reference:
+        Minka (2012), Estimating a Dirichlet distribution, section 3.
+    """
+
+    concentration: Array
+
+    def __init__(self, concentration: Any, size: int | None = None):
+        concentration = _checks.as_real(concentration)
+        if size is not None:
+            _checks.whole("size", size)
+        elif concentration.ndim == 0:
+            raise ValueError("size must be given where concentration is a number, got None")
+        self.concentration = positive_vector("concentration", concentration, size)
+
+    @property
+    def size(self) -> int:
+        return self.concentration.shape[-1]
+
+    def statistics(self, items: Any, weights: Float[Array, "k n"]) -> FirstMoments:
+        zeros = jnp.zeros((weights.shape[0], self.size), weights.dtype)
+        return FirstMoments(weights.sum(1), zeros.at[:, jnp.asarray(items)].add(weights))
+
+    def label_statistics(self, items: Any, labels: Array, capacity: int) -> FirstMoments:
+        zeros = jnp.zeros((capacity, self.size), self.concentration.dtype)
+        place = jnp.where(labels < 0, capacity, labels)
+        total = zeros.at[place, jnp.asarray(items)].add(1, mode="drop")
+        return FirstMoments(total.sum(1), total)
+
+    def item_statistics(self, item: Any) -> FirstMoments:
+        x = (jnp.arange(self.size) == item).astype(self.concentration.dtype)
+        return FirstMoments(jnp.ones((), x.dtype), x)
+
+    def draw(self, key: Any, stats: FirstMoments) -> Multinomials:
+        logs = log_gamma(key, self.predictive(stats).concentration)
+        return Multinomials(jax.nn.log_softmax(logs, axis=1))
+
+    def scores(self, params: Multinomials, items: Any) -> Array:
+        return params.log_probability.T[jnp.asarray(items)].T
+
+    def log_base(self, items: Any) -> Array:
+        return jnp.zeros(jnp.shape(items), self.concentration.dtype)
+
+    def predictive(self, stats: FirstMoments) -> Urns:
+        concentration = cast(self, stats.total).concentration + stats.total
+        return Urns(concentration, concentration.sum(1))
+
+    def log_predictive_of(self, predictive: Urns, item: Any) -> Array:
+        return jnp.log(predictive.concentration[:, item]) - jnp.log(predictive.total)
+
+    def log_marginal(self, stats: FirstMoments) -> Array:
+        return log_ratio(cast(self, stats.total).concentration, stats.total)
+
+    def check(self, data: Any) -> None:
+        dtype = jnp.result_type(data)
+        if not jnp.issubdtype(dtype, jnp.integer):
+            raise TypeError(f"data must be indices of categories, integers, got {dtype}")
+        if _checks.is_concrete(data) and np.size(data):
+            low, high = np.min(data), np.max(data)
+            if low < 0 or high >= self.size:
+                raise ValueError(
+                    f"data must be indices below {self.size}, got values from {low} to {high}"
+                )

@@ -1,0 +1,147 @@
+"""The protocol of a likelihood of items that have several features each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from ..collective import Collective
+
+Hyper = dict[str, Array]
+
+
+class FeatureRows(NamedTuple):
+    """Items and their entries: item i has feature k `features[k, i]` times.
+
+    Rows that are not `real` are padding: their entries are 0, and they count for nothing.
+    """
+
+    items: PyTree
+    features: Int[Array, "K n"]
+    real: Bool[Array, " n"]
+
+
+class EntryLikelihood(eqx.Module):
+    """The likelihood of rows as a function of their entries, column by column.
+
+    One object serves one row (an entry is a number) or many (n numbers).
+    """
+
+    @abstractmethod
+    def gain(self, k: Array, entry: Int[Array, "*n"], lower: Int[Array, "*n"]) -> Array:
+        """log f(x | Z_k = lower + 1) - log f(x | Z_k = lower), given that Z_k is now `entry`."""
+
+    @abstractmethod
+    def change(self, k: Array, step: Int[Array, "*n"]) -> EntryLikelihood:
+        """The likelihood after the entries of column k have changed by `step`."""
+
+
+class RowLikelihood(EntryLikelihood):
+    """The likelihood of one row given the others, which may have columns of its own."""
+
+    @abstractmethod
+    def ratio(self, entries: Int[Array, " K"], params: PyTree) -> Float[Array, ""]:
+        """The log likelihood of other entries in the row's own columns, less the present one."""
+
+
+class FeatureFamily(eqx.Module):
+    """A likelihood f(x_i | sum_k Z_ik delta(theta_k)) of items that have several features each.
+
+    The parameters theta are a pytree of K rows, one for each slot. A family that is not `explicit`
+    can integrate them out, and then has zeros in their rows. It serves a sampler thrice:
+
+    - at a synchronisation all parameters are drawn anew (`redraw`), from `statistics`, which add
+      up over items;
+    - rows whose features are all instantiated are independent, and drawn together (`together`);
+    - in the tail rows are visited one by one, each taken out of the statistics of its block, drawn
+      given the others (`alone`), and put in again (`move`).
+    """
+
+    explicit: ClassVar[bool]
+
+    @abstractmethod
+    def start(self) -> Hyper:
+        """The hyper-parameters that a chain begins with."""
+
+    @abstractmethod
+    def parameters(self, key: Any, capacity: int, items: PyTree) -> PyTree:
+        """The parameters of `capacity` slots that a chain begins with."""
+
+    @abstractmethod
+    def births(self, key: Any, params: PyTree, born: Bool[Array, " K"]) -> PyTree:
+        """The parameters with those of the newborn drawn from the prior, by slot."""
+
+    @abstractmethod
+    def marginalise(self, params: PyTree, instantiated: Bool[Array, " K"]) -> PyTree:
+        """The parameters with those that are not instantiated integrated out."""
+
+    @abstractmethod
+    def statistics(self, params: PyTree, rows: FeatureRows) -> PyTree:
+        """Sums over the rows; `params` may serve as a reference to subtract."""
+
+    @abstractmethod
+    def grow(self, stats: PyTree, more: int) -> PyTree:
+        """The statistics with `more` free slots appended."""
+
+    @abstractmethod
+    def redraw(
+        self,
+        key: Any,
+        hyper: Hyper,
+        params: PyTree,
+        stats: PyTree,
+        counts: Int[Array, " K"],
+        rows: FeatureRows,
+        num_items: Any,
+        comm: Collective,
+    ) -> tuple[Hyper, PyTree]:
+        """Parameters of all slots, then hyper-parameters, from their conditional laws.
+
+        Args:
+            params: the reference of `stats`.
+            stats: the sums over all shards.
+            counts: the sums of the columns; 0 for a free slot.
+            rows: this shard's.
+        """
+
+    @abstractmethod
+    def together(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> EntryLikelihood:
+        """The likelihood of all rows given all parameters."""
+
+    @abstractmethod
+    def move(
+        self, stats: PyTree, params: PyTree, item: PyTree, entries: Int[Array, " K"], sign: Array
+    ) -> PyTree:
+        """The statistics with a row put in (sign 1), taken out (-1), or neither (0)."""
+
+    @abstractmethod
+    def demote(
+        self, stats: PyTree, params: PyTree, instantiated: Bool[Array, " K"]
+    ) -> tuple[PyTree, PyTree]:
+        """The statistics and parameters after `marginalise`."""
+
+    @abstractmethod
+    def alone(
+        self,
+        hyper: Hyper,
+        params: PyTree,
+        stats: PyTree,
+        shared: Bool[Array, " K"],
+        own: Bool[Array, " K"],
+        item: PyTree,
+        entries: Int[Array, " K"],
+    ) -> RowLikelihood:
+        """The likelihood of one row given the others.
+
+        Args:
+            stats: those of the other rows of the block.
+            shared: features that are integrated out and that other rows have.
+            own: slots of no other row.
+        """
+
+    @abstractmethod
+    def check(self, data: PyTree) -> None:
+        """Raise if concrete data is unfit, naming it `data`."""

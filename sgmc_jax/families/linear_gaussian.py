@@ -1,0 +1,297 @@
+"""Items that are sums of features plus normal noise."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.linalg import cho_solve, solve_triangular
+from jaxtyping import Array, Float
+
+from .. import _checks
+from ..random import log_gamma
+from . import _inputs
+from ._inputs import check_rows, positive_number
+from ._statistics import product, slot_normal
+from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, Hyper, RowLikelihood
+
+
+class LinearSums(NamedTuple):
+    """Z'Z, Z'R and the sum of R^2, where R = X - Z theta for the parameters of reference."""
+
+    gram: Float[Array, "K K"]
+    cross: Float[Array, "K D"]
+    square: Float[Array, ""]
+
+
+def _as_prior(prior: Any) -> tuple[Array, Array] | None:
+    """The shape and scale of an inverse-gamma prior."""
+    if prior is None:
+        return None
+    shape, scale = prior
+    return positive_number("prior", shape), positive_number("prior", scale)
+
+
+class LinearGaussian(FeatureFamily):
+    """Items that are sums of features plus normal noise.
+
+        X = Z theta + s E,   E_id ~ N(0, 1),   theta_kd ~ N(0, s_A^2)
+
+    With Q = Z'Z + (s / s_A)^2 I the features given all else are normal, theta = Q^-1 Z'X + s L^-T E
+    where Q = L L'. In the tail, let M = Q^-1 and mu = M Z'R be those of the other rows and of the
+    features that are integrated out, R being the residual of the instantiated ones; then a row is
+
+        r ~ N(z mu, (s^2 (1 + z M z') + s_A^2 sum_own z_k^2) I),
+
+    the last sum being over features of no other row. M is made anew for every row from Z'Z, whose
+    whole numbers are exact: mu costs more than that, and rank-one updates of M lose digits in
+    float32 where s is much below s_A. Sums over items are taken of the residuals of a reference
+    theta, so that the sum of squares that draws s does not cancel.
+
+    Args:
+        dim: D, the dimension of an item.
+        noise_scale: s > 0, a standard deviation; its first value if it has a prior.
+        feature_scale: s_A > 0, likewise.
+        noise_prior: `None` for a fixed value, or the shape a and scale b of the inverse-gamma prior
+            of s^2, of density ~ v^(-a-1) exp(-b / v).
+        feature_prior: the same for s_A^2.
+
+    Raises:
+        ValueError: if a number is not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> family = LinearGaussian(dim=2, noise_scale=0.5)
+        >>> Z, X = jnp.array([[1, 1, 0]]), jnp.array([[1.0, 0.0], [3.0, 2.0], [9.0, 9.0]])
+        >>> rows = FeatureRows(X, Z, jnp.ones(3, bool))
+        >>> family.statistics(jnp.zeros((1, 2)), rows).cross.tolist()
+        [[4.0, 2.0]]
+
+    Reference:
+        Griffiths and Ghahramani (2011), The Indian buffet process: an introduction and review;
+        Doshi-Velez and Ghahramani (2009), Accelerated sampling for the Indian buffet process,
+        whose rank-one updates of M are left out, see above.
+    """
+
+    dim: int = eqx.field(static=True)
+    noise_scale: Array
+    feature_scale: Array
+    noise_prior: Any
+    feature_prior: Any
+
+    explicit = False
+
+    def __init__(
+        self,
+        dim: int,
+        noise_scale: Any = 1.0,
+        feature_scale: Any = 1.0,
+        noise_prior: tuple[Any, Any] | None = None,
+        feature_prior: tuple[Any, Any] | None = None,
+    ):
+        _checks.whole("dim", dim)
+        self.dim = dim
+        self.noise_scale = positive_number("noise_scale", noise_scale)
+        self.feature_scale = positive_number("feature_scale", feature_scale)
+        self.noise_prior = _as_prior(noise_prior)
+        self.feature_prior = _as_prior(feature_prior)
+
+    def start(self) -> Hyper:
+        return {"noise_scale": self.noise_scale, "feature_scale": self.feature_scale}
+
+    def parameters(self, key: Any, capacity: int, items: Any) -> Array:
+        return jnp.zeros((capacity, self.dim), _inputs.rows(items, self.dim).dtype)
+
+    def births(self, key: Any, params: Array, born: Array) -> Array:
+        return params
+
+    def marginalise(self, params: Array, instantiated: Array) -> Array:
+        return jnp.where(instantiated[:, None], params, 0)
+
+    def check(self, data: Any) -> None:
+        check_rows(data, self.dim)
+
+    # ------------------------------------------------------------------ at a synchronisation
+
+    def statistics(self, params: Array, rows: FeatureRows) -> LinearSums:
+        entries = rows.features.astype(params.dtype)
+        residual = self._residual(rows.items, entries, params)
+        residual = jnp.where(rows.real[:, None], residual, 0)
+        square = jnp.sum(jnp.sum(residual**2, axis=1))
+        return LinearSums(product(entries, entries.T), product(entries, residual), square)
+
+    def grow(self, stats: LinearSums, more: int) -> LinearSums:
+        gram, cross, square = stats
+        return LinearSums(jnp.pad(gram, (0, more)), jnp.pad(cross, ((0, more), (0, 0))), square)
+
+    def redraw(
+        self,
+        key: Any,
+        hyper: Hyper,
+        params: Array,
+        stats: LinearSums,
+        counts: Array,
+        rows: FeatureRows,
+        num_items: Any,
+        comm: Any,
+    ) -> tuple[Hyper, Array]:
+        feature_key, scale_key = jax.random.split(key)
+        noise, ratio = _scales(hyper, params.dtype)
+        factor = _factor(stats.gram, ratio)
+        # what is to be added to the reference: the posterior mean less the reference, and noise
+        step = cho_solve((factor, True), stats.cross - ratio * params)
+        spread = slot_normal(feature_key, params.shape, params.dtype)
+        step = step + noise * solve_triangular(factor, spread, lower=True, trans="T")
+        rest = stats.square + jnp.sum(step * (product(stats.gram, step) - 2 * stats.cross))
+        drawn = params + step
+        active = counts > 0
+        size = jnp.sum(jnp.where(active[:, None], drawn**2, 0))
+        num = jnp.stack([num_items * self.dim, jnp.sum(active) * self.dim])
+        return self._redraw_scales(scale_key, hyper, num, jnp.stack([rest, size])), drawn
+
+    def _redraw_scales(self, key: Any, hyper: Hyper, num: Array, square: Array) -> Hyper:
+        """Standard deviations of so many normals whose squares add up to so much."""
+        priors = {"noise_scale": self.noise_prior, "feature_scale": self.feature_prior}
+        if all(prior is None for prior in priors.values()):
+            return hyper
+        shape, scale = (jnp.stack([(p or (1.0, 1.0))[i] for p in priors.values()]) for i in (0, 1))
+        log_precision = log_gamma(key, shape + num / 2) - jnp.log(scale + square / 2)
+        drawn = dict(zip(priors, jnp.exp(-log_precision / 2)))
+        return hyper | {
+            name: drawn[name].astype(hyper[name].dtype)
+            for name, prior in priors.items()
+            if prior is not None
+        }
+
+    def _residual(self, items: Any, entries: Array, params: Array) -> Array:
+        items = _inputs.rows(items, self.dim).astype(params.dtype)
+        return items - product(entries.T, params)
+
+    # ----------------------------------------------------------------- rows, together or alone
+
+    def together(self, hyper: Hyper, params: Array, rows: FeatureRows) -> LinearRows:
+        noise, _ = _scales(hyper, params.dtype)
+        entries, scaled = rows.features.astype(params.dtype), params / noise**2
+        residual = self._residual(rows.items, entries, params)
+        nothing = jnp.zeros_like(entries)
+        return LinearRows(product(scaled, residual.T), product(scaled, params.T), nothing)
+
+    def move(
+        self, stats: LinearSums, params: Array, item: Any, entries: Array, sign: Array
+    ) -> LinearSums:
+        z = entries.astype(params.dtype)
+        residual = _inputs.row(item, self.dim).astype(params.dtype) - product(z, params)
+        gram = stats.gram + sign * z[:, None] * z
+        return stats._replace(gram=gram, cross=stats.cross + sign * z[:, None] * residual)
+
+    def demote(
+        self, stats: LinearSums, params: Array, instantiated: Array
+    ) -> tuple[LinearSums, Array]:
+        fewer = self.marginalise(params, instantiated)
+        cross = stats.cross + product(stats.gram, params - fewer)
+        return stats._replace(cross=cross), fewer
+
+    def alone(
+        self,
+        hyper: Hyper,
+        params: Array,
+        stats: LinearSums,
+        shared: Array,
+        own: Array,
+        item: Any,
+        entries: Array,
+    ) -> LinearRow:
+        dtype, z = params.dtype, entries.astype(params.dtype)
+        noise, ratio = _scales(hyper, dtype)
+        factor = _factor(jnp.where(shared[:, None] & shared, stats.gram, 0), ratio)
+        variance = cho_solve((factor, True), jnp.diag(shared.astype(dtype)))
+        # an instantiated feature has no cross sum here, and one in the tail no parameter
+        means = params + product(variance, jnp.where(shared[:, None], stats.cross, 0))
+        residual = _inputs.row(item, self.dim).astype(dtype) - product(z, means)
+        spread = product(variance, z)
+        return LinearRow(
+            inner=product(means, residual),
+            square=product(residual, residual),
+            gram=product(means, means.T),
+            spread=spread,
+            predictive=1 + product(z, spread),
+            variance=variance,
+            own=own.astype(dtype) / ratio,
+            alone=jnp.sum(own * z**2) / ratio,
+            noise_variance=noise**2,
+            dim=self.dim,
+        )
+
+
+class LinearRows(EntryLikelihood):
+    """theta R' and theta theta', over the noise variance, and how entries have moved since R."""
+
+    inner: Float[Array, "K n"]
+    gram: Float[Array, "K K"]
+    moved: Float[Array, "K n"]
+
+    def gain(self, k: Array, entry: Array, lower: Array) -> Array:
+        """(r . theta_k - |theta_k|^2 (lower + 1/2)) / s^2, r without feature k."""
+        inner = self.inner[k] - product(self.gram[k], self.moved)
+        return inner + self.gram[k, k] * (entry - lower - 0.5)
+
+    def change(self, k: Array, step: Array) -> LinearRows:
+        return eqx.tree_at(lambda own: own.moved, self, self.moved.at[k].add(step))
+
+
+class LinearRow(RowLikelihood):
+    """A row of residual e: `means` phi, instantiated or expected, explain it up to a variance.
+
+    `inner` is phi e', `square` e e', `gram` phi phi'; `spread` is M z' and `predictive` 1 + z M z',
+    to which the row's own features add `alone`, the sum of `own` z^2.
+    """
+
+    inner: Float[Array, " K"]
+    square: Float[Array, ""]
+    gram: Float[Array, "K K"]
+    spread: Float[Array, " K"]
+    predictive: Float[Array, ""]
+    variance: Float[Array, "K K"]
+    own: Float[Array, " K"]
+    alone: Float[Array, ""]
+    noise_variance: Float[Array, ""]
+    dim: int = eqx.field(static=True)
+
+    def gain(self, k: Array, entry: Array, lower: Array) -> Array:
+        steps = lower - entry + jnp.arange(2)
+        values = self._log_normal(*self._moved(k, steps), self.alone)
+        return values[1] - values[0]
+
+    def change(self, k: Array, step: Array) -> LinearRow:
+        square, predictive = self._moved(k, step)
+        inner = self.inner - step * self.gram[k]
+        spread = self.spread + step * self.variance[k]
+        where = lambda own: (own.inner, own.square, own.spread, own.predictive)
+        return eqx.tree_at(where, self, (inner, square, spread, predictive))
+
+    def ratio(self, entries: Array, params: Array) -> Array:
+        alone = jnp.stack([self.alone, jnp.sum(self.own * entries**2)])
+        values = self._log_normal(self.square, self.predictive, alone)
+        return values[1] - values[0]
+
+    def _moved(self, k: Array, step: Array) -> tuple[Array, Array]:
+        """e e' and 1 + z M z' with column k changed by `step`."""
+        square = self.square + step * (step * self.gram[k, k] - 2 * self.inner[k])
+        return square, self.predictive + step * (step * self.variance[k, k] + 2 * self.spread[k])
+
+    def _log_normal(self, square: Array, predictive: Array, alone: Array) -> Array:
+        total = predictive + alone
+        return -0.5 * (self.dim * jnp.log(total) + square / (self.noise_variance * total))
+
+
+def _scales(hyper: Hyper, dtype: Any) -> tuple[Array, Array]:
+    """s, and (s / s_A)^2."""
+    noise, scale = (hyper[name].astype(dtype) for name in ("noise_scale", "feature_scale"))
+    return noise, (noise / scale) ** 2
+
+
+def _factor(gram: Array, ratio: Array) -> Array:
+    """L with L L' = gram + ratio I."""
+    return jnp.linalg.cholesky(gram + ratio * jnp.eye(gram.shape[0], dtype=gram.dtype))

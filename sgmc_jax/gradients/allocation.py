@@ -1,0 +1,68 @@
+"""Latent allocations of items, and the counts they add to gamma shapes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from .._types import Data, Position, as_function
+
+
+class Allocation(eqx.Module):
+    """How the allocations of a batch of items are drawn, and what they count.
+
+    Allocations are a pytree of arrays with a leading item axis, in whatever form is small; see
+    `FunctionAllocation` for those whose form is the counts themselves.
+    """
+
+    @abstractmethod
+    def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> PyTree:
+        """The items' allocations given the position.
+
+        Args:
+            previous: the allocations that the items have; a move that leaves their law given the
+                position invariant will do. `None` asks for draws from scratch.
+        """
+
+    @abstractmethod
+    def counts(self, items: PyTree, allocations: PyTree, weight: Array) -> PyTree:
+        """The sum over items of their counts, each times its weight: shaped like the position."""
+
+    def check(self, position: Position, data: Data) -> None:
+        """Raise if a concrete position or data is unfit."""
+
+
+class FunctionAllocation(Allocation):
+    """The allocations of a function that draws an item's counts.
+
+    Args:
+        allocate: `(key, position, item) -> counts`, shaped like the position: a draw of what one
+            item adds to the shapes, given the position. Whole numbers are summed without rounding.
+    """
+
+    allocate: Callable = eqx.field(converter=as_function)
+
+    def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> PyTree:
+        keys = jax.random.split(key, len(jax.tree.leaves(items)[0]))
+        return jax.vmap(self.allocate, (0, None, 0))(keys, position, items)
+
+    def counts(self, items: PyTree, allocations: PyTree, weight: Array) -> PyTree:
+        return jax.tree.map(lambda z: jnp.tensordot(weight, z.astype(weight.dtype), 1), allocations)
+
+
+def as_allocation(allocate: Allocation | Callable) -> Allocation:
+    """An allocation as it is; that of a function."""
+    if isinstance(allocate, Allocation):
+        return allocate
+    if not callable(allocate):
+        raise TypeError(
+            f"allocate must be a function of (key, position, item) or an Allocation, got "
+            f"{type(allocate).__name__}"
+        )
+    return FunctionAllocation(allocate)

@@ -1,0 +1,305 @@
+"""Estimators of gamma shapes whose counts are latent allocations of the items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from .. import _checks, _tree
+from .._types import Data, Estimate, Estimator, Key, Position, Ungated, as_keys
+from ..batching import Batch, Batcher, Given
+from ..collective import as_shard
+from ..model import Summand
+from .allocation import Allocation, as_allocation
+from .minibatch import Minibatch
+
+_NOWHERE = np.iinfo(np.int32).max  # an index past the end of any table
+
+
+class AllocationBatch(NamedTuple):
+    """A batch of items, the key of its allocations, and the counts at an anchor, if any."""
+
+    batch: Batch
+    key: Any
+    anchor: PyTree = None
+
+
+class MinibatchCounts(Estimator):
+    """Shapes from fresh allocations of a batch, `alpha + sum_{i in S} weight_i z_i`.
+
+    z_i is drawn by `allocate` given the position. The variance is that of any minibatch; see
+    `TableCounts`, which has none and is to be preferred where its table fits into memory.
+
+    Args:
+        allocate: `(key, position, item) -> counts`, a draw of what one item adds to the shapes; or
+            an `Allocation`.
+        alpha: the prior shapes, positive: a number, or a pytree like the position.
+        batcher: which items a step sees.
+
+    Raises:
+        ValueError: if `alpha` is not positive.
+
+    Example: a mixture with two known components and unknown weights.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Uniform, sample, scir
+        >>> x = jnp.concatenate([jnp.full(30, -2.0), jnp.full(70, 2.0)])
+        >>> def allocate(key, position, x):
+        ...     k = jax.random.categorical(key, position - (x - jnp.array([-2.0, 2.0])) ** 2 / 2)
+        ...     return jax.nn.one_hot(k, 2)
+        >>> counts = MinibatchCounts(allocate, 1.0, Uniform(10))
+        >>> run = sample(jax.random.key(0), scir(counts, 0.1), jnp.zeros(2), x, num_steps=20)
+        >>> run.trace.shape
+        (20, 2)
+
+    Reference:
+        Baker, Fearnhead, Fox and Nemeth (2018), Large-scale stochastic sampling from the
+        probability simplex, section 3.1.
+    """
+
+    allocation: Allocation
+    alpha: PyTree
+    batcher: Batcher
+
+    def __init__(self, allocate: Allocation | Callable, alpha: Any, batcher: Batcher):
+        for leaf in jax.tree.leaves(alpha):
+            _checks.positive("alpha", leaf)
+        if not isinstance(batcher, Batcher):
+            raise TypeError(
+                f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
+            )
+        self.allocation = as_allocation(allocate)
+        self.alpha = jax.tree.map(_checks.as_real, alpha)
+        self.batcher = batcher
+
+    def init(self, key: Key, position: Position, data: Data) -> PyTree:
+        return self.batcher.init(key, data)
+
+    def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
+        keys = as_keys(key)
+        which, latent = jax.random.split(keys.batch)
+        batch, estate = self.batcher.draw(keys._replace(batch=which), estate, data)
+        return AllocationBatch(batch, latent), estate
+
+    def prior(self, position: Position) -> Estimate:
+        alpha = self.alpha
+        if isinstance(alpha, jax.Array):
+            alpha = jax.tree.map(lambda x: self.alpha, position)
+        return Estimate(
+            jax.tree.map(lambda a, x: jnp.broadcast_to(a, x.shape).astype(x.dtype), alpha, position)
+        )
+
+    def items(self, batch: AllocationBatch, position: Position) -> Estimate:
+        items = batch.batch.items
+        allocations = self.allocation.draw(batch.key, position, items, None)
+        return Estimate(self._counts(position, items, allocations, batch.batch.weight))
+
+    def difference(self, batch: AllocationBatch, position: Position, centre: Position) -> Estimate:
+        here, there = self.items(batch, position), self.items(batch, centre)
+        return jax.tree.map(jnp.subtract, here, there)
+
+    def per_item(self, batch: AllocationBatch, position: Position) -> PyTree:
+        items = batch.batch.items
+        allocations = self.allocation.draw(batch.key, position, items, None)
+
+        def one(item: PyTree, allocation: PyTree) -> PyTree:
+            item, allocation = jax.tree.map(lambda x: x[None], (item, allocation))
+            return self._counts(position, item, allocation, jnp.ones(1))
+
+        return jax.vmap(one)(items, allocations)
+
+    def full(self, position: Position, data: Data) -> Estimate:
+        raise TypeError("the counts of random allocations have no exact sum over the items")
+
+    def check(self, position: Position, data: Data) -> None:
+        _checks.finite("data", data)
+        self.batcher.check(data)
+        self.allocation.check(position, data)
+
+    def _counts(
+        self, position: Position, items: PyTree, allocations: PyTree, weight: Array
+    ) -> PyTree:
+        dtype = jnp.result_type(*jax.tree.leaves(position))
+        return self.allocation.counts(items, allocations, weight.astype(dtype))
+
+
+class TableState(NamedTuple):
+    """The batcher's state, the table of all items' allocations but for the rows of the last batch,
+    these rows with their indices, and the counts of all items.
+    """
+
+    batcher: PyTree
+    table: Ungated
+    rows: PyTree
+    index: Array
+    counts: PyTree
+
+
+class TableCounts(MinibatchCounts):
+    """Shapes from a table of all items' allocations, of which each step redraws a batch.
+
+    `z_i ~ p(z_i | position)` for i in S, the others stay; the value is `alpha + sum_i z_i`: the
+    shapes of an exact full conditional, whatever the batch. With `scir(..., scale="refresh")` the
+    chain is a random-scan Gibbs sampler without bias; allocations mix at the rate n/N a step.
+
+    Costs O(n) a step and O(N) memory for the table, which is drawn at the first position.
+
+    Args:
+        allocate: as for `MinibatchCounts`.
+        alpha: as for `MinibatchCounts`.
+        batcher: which items a step sees, each at most once.
+
+    Raises:
+        TypeError: if the data is streamed (`Given`) or a batch may hold an item twice.
+    """
+
+    def init(self, key: Key, position: Position, data: Data) -> TableState:
+        self._refuse_repeats()
+        shard, keys = as_shard(data), as_keys(key)
+        table = self.allocation.draw(keys.noise, position, shard.items, None)
+        counts = self._counts(position, shard.items, table, shard.mask)
+        bstate = self.batcher.init(keys, data)
+        # the rows of any batch will do: they are written as they are
+        index = self.draw(keys.fold(1), bstate, data)[0].batch.index.astype(jnp.int32)
+        return TableState(bstate, Ungated(table), _rows(table, index), index, counts)
+
+    def estimate(
+        self, key: Key, estate: TableState, position: Position, data: Data
+    ) -> tuple[Estimate, TableState]:
+        # rows are written one step late: a step that is discarded has then written only what an
+        # earlier one left, and writing it again changes nothing
+        table = jax.tree.map(
+            lambda table, rows: table.at[estate.index].set(rows, mode="drop"),
+            estate.table.value,
+            estate.rows,
+        )
+        (batch, latent_key, _), bstate = self.draw(key, estate.batcher, data)
+        real, old = batch.weight > 0, _rows(table, batch.index)
+        index = jnp.where(real, batch.index.astype(jnp.int32), _NOWHERE)
+        new = self.allocation.draw(latent_key, position, batch.items, old)
+        change = jax.tree.map(
+            jnp.subtract,
+            self._counts(position, batch.items, new, real),
+            self._counts(position, batch.items, old, real),
+        )
+        value = self._value(position, estate.counts, change, batch)
+        counts = jax.tree.map(jnp.add, estate.counts, change)
+        return value, TableState(bstate, Ungated(table), new, index, counts)
+
+    def _value(self, position: Position, counts: PyTree, change: PyTree, batch: Batch) -> Estimate:
+        """The estimate, given the counts before the batch and their change by it."""
+        prior = self.prior(position).value
+        return Estimate(jax.tree.map(lambda a, n, d: a + n + d, prior, counts, change))
+
+    def check(self, position: Position, data: Data) -> None:
+        self._refuse_repeats()
+        super().check(position, data)
+
+    def _refuse_repeats(self) -> None:
+        if isinstance(self.batcher, Given) or getattr(self.batcher, "replace", False):
+            raise TypeError(
+                f"{type(self).__name__} needs all of the data and batches without repeated items, "
+                f"got the batcher {type(self.batcher).__name__}"
+            )
+
+
+class SAGACounts(TableCounts):
+    """Shapes corrected by a batch's change, as SAGA does.
+
+    The value is `alpha + sum_i t_i + sum_{i in S} weight_i (z_i - t_i)`; t_i are the allocations in
+    the table, z_i the batch's new ones, which then replace them. Unbiased given the table, but it
+    may be negative: values below alpha / 2 are raised to it, which biases, and counted in
+    `clipped`. `TableCounts` is exact at the same cost.
+
+    Args:
+        allocate: as for `MinibatchCounts`.
+        alpha: as for `MinibatchCounts`.
+        batcher: which items a step sees, each at most once and all with equal weights.
+
+    Raises:
+        TypeError: if the data is streamed (`Given`) or a batch may hold an item twice.
+    """
+
+    def _value(self, position: Position, counts: PyTree, change: PyTree, batch: Batch) -> Estimate:
+        weight = jnp.max(batch.weight)
+        scaled = jax.tree.map(lambda d: weight.astype(d.dtype) * d, change)
+        plain = super()._value(position, counts, scaled, batch)
+        return _floored(plain, self.prior(position))
+
+
+class AnchoredCounts(MinibatchCounts):
+    """Shapes corrected by the expected counts at a fixed centre, a control variate.
+
+    `alpha + sum_{i in S} weight_i (z_i - rho t_i) + rho sum_i t_i`, with `t_i = E[z_i | centre]`:
+    unbiased for every rho. The variance is that of z_i - rho t_i, least at rho = Cov(z, t)/Var t.
+    It may be negative: values below alpha / 2 are raised to it, which biases, and counted in
+    `clipped`; with rho = 0 there are none.
+
+    Args:
+        allocate: as for `MinibatchCounts`.
+        alpha: as for `MinibatchCounts`.
+        batcher: which items a step sees.
+        centre: a position, near the mode.
+        expect: `(position, item) -> counts`, the mean of `allocate`.
+        rho: the coefficient of the control variate.
+
+    Raises:
+        TypeError: if the data is streamed (`Given`).
+
+    Reference:
+        Baker et al. (2018) propose control variates for SCIR in section 4, without a formula. The
+        t_i are computed anew for each batch, not stored, which keeps the state small.
+    """
+
+    centre: Position
+    expected: Summand
+    rho: Array
+
+    def __init__(
+        self,
+        allocate: Allocation | Callable,
+        alpha: Any,
+        batcher: Batcher,
+        centre: Position,
+        expect: Callable,
+        rho: Any = 1.0,
+    ):
+        super().__init__(allocate, alpha, batcher)
+        if isinstance(batcher, Given):
+            raise TypeError("AnchoredCounts needs all of the data, but its batcher is Given")
+        self.centre = jax.tree.map(_checks.as_real, centre)
+        self.expected = Summand(0.0, expect)
+        self.rho = _checks.as_real(rho)
+
+    def init(self, key: Key, position: Position, data: Data) -> tuple[PyTree, PyTree]:
+        exact = Minibatch(self.expected, self.batcher).full(self.centre, data)
+        return super().init(key, position, data), exact.value
+
+    def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
+        bstate, anchor = estate
+        batch, bstate = super().draw(key, bstate, data)
+        return batch._replace(anchor=anchor), (bstate, anchor)
+
+    def items(self, batch: AllocationBatch, position: Position) -> Estimate:
+        plain = super().items(batch, position).value
+        expected = self.expected.weighted_sum(self.centre, batch.batch.items, batch.batch.weight)
+        gap = jax.tree.map(jnp.subtract, expected.value, batch.anchor)
+        return Estimate(_tree.axpy(-self.rho, gap, plain))
+
+    def on(self, batch: AllocationBatch, position: Position) -> Estimate:
+        return _floored(super().on(batch, position), self.prior(position))
+
+
+def _rows(table: PyTree, index: Array) -> PyTree:
+    return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), table)
+
+
+def _floored(estimate: Estimate, prior: Estimate) -> Estimate:
+    """The estimate where it is at least half the prior shape, elsewhere that, and how often."""
+    low = jax.tree.map(lambda a, alpha: a < alpha / 2, estimate.value, prior.value)
+    value = jax.tree.map(lambda a, alpha: jnp.maximum(a, alpha / 2), estimate.value, prior.value)
+    return Estimate(value, clipped=sum(jnp.sum(x, dtype=jnp.int32) for x in jax.tree.leaves(low)))

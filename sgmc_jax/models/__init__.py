@@ -1,0 +1,3 @@
+"""Models with samplers of their own."""
+
+from .lda import LDA as LDA

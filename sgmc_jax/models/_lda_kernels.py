@@ -1,0 +1,93 @@
+"""Gibbs samplers of latent Dirichlet allocation that use all documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
+from .._types import Data, Empty, Kernel, Key, Position, as_keys
+from ..random.gamma import log_gamma
+
+if TYPE_CHECKING:
+    from .lda import DocumentTopics
+
+
+class TopicState(NamedTuple):
+    """Log gammas (or log means) of the topics, and the topic of each word."""
+
+    position: Array
+    topics: Int[Array, "n l"]
+
+
+class _Gibbs(Kernel):
+    """What both kernels have in common."""
+
+    allocation: DocumentTopics
+
+    def init(self, key: Key, position: Position, data: Data) -> TopicState:
+        topics = self.allocation.draw(as_keys(key).noise, position, data, None)
+        return TopicState(position, topics[:, 0])
+
+    def check(self, position: Position, data: Data) -> None:
+        self.allocation.check(position, data)
+
+    def shapes(self, topics: Array, data: Data, dtype: Any) -> Array:
+        """beta plus the counts of the words by topic."""
+        counts = self.allocation.counts(data, topics[:, None], jnp.ones(len(data), dtype))
+        return self.allocation.lda.beta.astype(dtype) + counts
+
+
+class TopicGibbs(_Gibbs):
+    """See `LDA.gibbs`."""
+
+    def step(self, key: Key, state: TopicState, data: Data) -> tuple[TopicState, Empty]:
+        sweep_key, topic_key = jax.random.split(as_keys(key).noise)
+        position, allocation = state.position, self.allocation
+        topics = allocation.swept(sweep_key, position, data, state.topics, allocation.sweeps)
+        position = log_gamma(topic_key, self.shapes(topics, data, position.dtype))
+        return TopicState(position, topics), Empty()
+
+
+class CollapsedGibbs(_Gibbs):
+    """See `LDA.collapsed`."""
+
+    def init(self, key: Key, position: Position, data: Data) -> TopicState:
+        topics = super().init(key, position, data).topics
+        return TopicState(self._log_means(topics, data, position.dtype), topics)
+
+    def step(self, key: Key, state: TopicState, data: Data) -> tuple[TopicState, Empty]:
+        dtype, lda = state.position.dtype, self.allocation.lda
+        marks = jax.random.uniform(as_keys(key).noise, data.shape, dtype)
+        each = jnp.arange(lda.num_topics, dtype=state.topics.dtype)
+        alpha, beta = lda.alpha.astype(dtype), lda.beta.astype(dtype)
+        real = data.ravel() >= 0
+        places = jnp.argsort(~real)  # those of words, in order, then those of padding
+
+        def word(i: Array, carry: tuple[Array, Array, Array, Array]) -> tuple:
+            topics, by_document, by_word, total = carry
+            d, l = jnp.divmod(places[i], data.shape[1])
+            w, mine = data[d, l], (each == topics[d, l]).astype(dtype)
+            in_document, of_word = by_document[d] - mine, by_word[w] - mine
+            mass = (alpha + in_document) * (beta + of_word)
+            mass = jnp.cumsum(mass / (lda.vocabulary * beta + total - mine))
+            new = jnp.sum(mass < (1 - marks[d, l]) * mass[-1], dtype=topics.dtype)
+            now = (each == new).astype(dtype)
+            return (
+                topics.at[d, l].set(new),
+                by_document.at[d].set(in_document + now),
+                by_word.at[w].set(of_word + now),
+                total - mine + now,
+            )
+
+        by_word = (self.shapes(state.topics, data, dtype) - beta).T
+        by_document = jnp.sum(state.topics[:, :, None] == each, axis=1, dtype=dtype)
+        start = (state.topics, by_document, by_word, jnp.sum(by_word, axis=0))
+        topics = jax.lax.fori_loop(0, jnp.sum(real), word, start)[0]
+        return TopicState(self._log_means(topics, data, dtype), topics), Empty()
+
+    def _log_means(self, topics: Array, data: Data, dtype: Any) -> Array:
+        shapes = self.shapes(topics, data, dtype)
+        return jnp.log(shapes / jnp.sum(shapes, axis=1, keepdims=True))

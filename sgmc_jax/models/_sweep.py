@@ -1,0 +1,118 @@
+"""Gibbs sweeps over the topics of the words of many documents, several documents at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float, Int
+
+from ..random._words import uniform, word_keys, word_pair
+
+
+def sweep(
+    key: Any,
+    weights: Float[Array, "v k"],
+    words: Int[Array, "n l"],
+    topics: Int[Array, "n l"],
+    alpha: Array,
+    *,
+    num_sweeps: int,
+    lanes: int,
+    own: Float[Array, " k"] | None = None,
+) -> Int[Array, "n l"]:
+    """The words' topics after some Gibbs sweeps, the topics' word probabilities given.
+
+    Word by word within each document, with the document's proportions integrated out,
+
+        P(z_i = k) ~ (alpha + n_dk without i) weight_{w_i k}.
+
+    Documents are sorted by length and swept `lanes` at a time, so that little time goes into
+    padding. A draw depends on the key, the document's row and the word's place, not on the lanes.
+
+    Args:
+        weights: phi, up to a factor for each word; see `relative_weights`.
+        words: word indices; negative ones are padding, and stand at the end of a row.
+        topics: the topics to begin with; -1 for none yet, which leaves the word out of the counts.
+        own: what to subtract from a word's weight in the topic that it has, if anything.
+    """
+    num, length = words.shape
+    num_groups = max(1, -(-num // lanes))
+    rows = jnp.argsort(-jnp.sum(words >= 0, axis=1)).astype(jnp.uint32)
+    rows = jnp.concatenate([rows, jnp.arange(num, num_groups * lanes, dtype=jnp.uint32)])
+
+    def grouped(x: Array) -> Array:
+        padded = x.at[rows].get(mode="fill", fill_value=-1)
+        return padded.reshape(num_groups, lanes, length).transpose(0, 2, 1)
+
+    (words_key,) = word_keys(key, 1)
+    groups = (grouped(words), grouped(topics), rows.reshape(num_groups, lanes))
+    swept = lax.map(
+        lambda group: _sweep_group(words_key, weights, group, alpha, num_sweeps, own), groups
+    )
+    swept = swept.transpose(0, 2, 1).reshape(-1, length)
+    return topics.at[rows].set(swept, mode="drop", unique_indices=True)
+
+
+def relative_weights(log_topics: Float[Array, "k v"]) -> Float[Array, "v k"]:
+    """Word probabilities divided by the largest over topics: a rare word's would underflow."""
+    return jnp.exp(log_topics - jnp.max(log_topics, axis=0)).T
+
+
+def _sweep_group(
+    key: Any,
+    weights: Float[Array, "v k"],
+    group: tuple[Array, Array, Array],
+    alpha: Array,
+    num_sweeps: int,
+    own: Array | None,
+) -> Int[Array, "l lane"]:
+    """`sweep` of one group of documents, transposed so that one place of all is contiguous."""
+    words, topics, rows = group
+    each, dtype = jnp.arange(weights.shape[1], dtype=topics.dtype), weights.dtype
+    # a product with a triangle of ones is faster than `cumsum`
+    triangle = jnp.triu(jnp.ones((len(each), len(each)), dtype))
+    longest = _largest(jnp.max(jnp.sum(words >= 0, axis=0)))
+
+    def place(t: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        counts, topics = carry
+        i = t % longest
+        word, mine = words[i], (topics[i][:, None] == each).astype(dtype)
+        weight = weights[word] if own is None else weights[word] - mine * own
+        mass = (alpha + counts - mine) * weight
+        mass = jnp.matmul(mass, triangle, precision="highest")
+        level = uniform(word_pair(key, rows, t, dtype)[0], dtype) * mass[:, -1]
+        new = jnp.sum(mass < level[:, None], axis=1, dtype=topics.dtype)
+        new = jnp.where(word >= 0, new, -1)
+        return counts - mine + (new[:, None] == each), topics.at[i].set(new)
+
+    counts = jnp.sum(topics[:, :, None] == each, axis=0, dtype=dtype)
+    return lax.fori_loop(0, longest * num_sweeps, place, (counts, topics))[1]
+
+
+@jax.custom_batching.custom_vmap
+def _largest(x: Array) -> Array:
+    """`x`; under `vmap` the largest of the batch, so that a loop up to it needs no mask."""
+    return x
+
+
+@_largest.def_vmap
+def _(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
+    return jnp.max(x), False
+
+
+def word_counts(
+    words: Int[Array, "n l"],
+    topics: Int[Array, "n l"],
+    weight: Float[Array, " n"],
+    num_topics: int,
+    vocabulary: int,
+) -> Float[Array, "k v"]:
+    """How often each word has each topic, each document counted by its weight."""
+    cell = jnp.where(words >= 0, topics.astype(jnp.int32) * vocabulary + words, -1)
+    cell = jnp.where(cell >= 0, cell, num_topics * vocabulary)
+    spread = jnp.broadcast_to(weight[:, None], words.shape)
+    counts = jnp.zeros(num_topics * vocabulary, weight.dtype).at[cell].add(spread, mode="drop")
+    return counts.reshape(num_topics, vocabulary)

@@ -1,0 +1,327 @@
+"""Latent Dirichlet allocation."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PyTree
+
+from .. import _checks
+from .._types import Data, Kernel, Position
+from ..batching import Batcher
+from ..gradients import MinibatchCounts, TableCounts
+from ..gradients.allocation import Allocation
+from ..random.gamma import log_gamma
+from ._corpus import as_documents, check_documents
+from ._lda_kernels import CollapsedGibbs, TopicGibbs
+from ._sweep import relative_weights, sweep, word_counts
+
+_START = 100.0  # gamma shape of a start: nearly flat topics
+
+
+class LDA(eqx.Module):
+    """Latent Dirichlet allocation: documents are bags of words, each word of one of K topics.
+
+        phi_k ~ Dirichlet(beta),   theta_d ~ Dirichlet(alpha),
+        z_di ~ theta_d,            w_di ~ phi_{z_di}.
+
+    The proportions theta_d are integrated out, and the position of every sampler is the logarithm
+    of K x V gammas, whose softmax along the words gives the topics. Four samplers of one posterior:
+
+        scir(lda.counts(Uniform(50)), h)           minibatches; without bias, as its table is exact
+        sgrld_simplex(lda.counts(Uniform(50)), h)  minibatches; biased at the simplices' boundary
+        lda.gibbs()                                all documents each step
+        lda.collapsed()                            all documents, topics integrated out; slow
+
+    Args:
+        num_topics: K.
+        vocabulary: V, the number of words; those that no document has keep their prior mass.
+        alpha: the parameter of the proportions' symmetric Dirichlet prior, positive.
+        beta: that of the topics' symmetric Dirichlet prior, positive.
+        lanes: how many documents are swept at once. They are sorted by length, so that few lanes
+            waste little on padding; an accelerator wants hundreds.
+
+    Raises:
+        ValueError: if a number is out of its range; at `sample`'s door, if the data are not
+            documents.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> from sgmc_jax import Uniform, sample, scir
+        >>> lda = LDA(num_topics=2, vocabulary=5, alpha=0.1, beta=0.5)
+        >>> documents = lda.documents(np.random.default_rng(0).poisson(1.0, (20, 5)))
+        >>> kernel = scir(lda.counts(Uniform(4)), step_size=0.5)
+        >>> run = sample(jax.random.key(0), kernel, lda.start, documents, num_steps=10)
+        >>> run.trace.shape
+        (10, 2, 5)
+        >>> lda.perplexity(jax.random.key(1), run.trace, documents) < 7
+        True
+
+    Reference:
+        Blei, Ng and Jordan (2003), Latent Dirichlet allocation; Patterson and Teh (2013) and Baker
+        et al. (2018) for minibatches of documents with Gibbs sampled words.
+    """
+
+    num_topics: int = eqx.field(static=True)
+    vocabulary: int = eqx.field(static=True)
+    alpha: Array = eqx.field(converter=_checks.as_real)
+    beta: Array = eqx.field(converter=_checks.as_real)
+    lanes: int = eqx.field(static=True, default=16)
+
+    def __check_init__(self):
+        for name in ("num_topics", "vocabulary", "lanes"):
+            _checks.whole(name, getattr(self, name))
+        for name in ("alpha", "beta"):
+            _checks.positive(name, getattr(self, name))
+            if jnp.ndim(getattr(self, name)):
+                raise ValueError(
+                    f"{name} must be one number, got shape {getattr(self, name).shape}"
+                )
+
+    def documents(self, counts: Any, *, length: int | None = None) -> Int[np.ndarray, "n l"]:
+        """The data of the samplers, word indices padded with -1, from word counts.
+
+        Args:
+            counts: whole numbers, a row a document and a column a word: a dense matrix, a sparse
+                one of SciPy, or its parts (values, columns, row starts). Empty documents are legal.
+            length: to how many words rows are padded; by default the longest document's. Streamed
+                batches must all have one length.
+
+        Raises:
+            ValueError: if counts are negative or fractional, or of words past the vocabulary.
+        """
+        return as_documents(counts, self.vocabulary, length)
+
+    def start(self, key: Any) -> Float[Array, "k v"]:
+        """A position to begin from: nearly flat topics, from which no word is far."""
+        return log_gamma(key, jnp.full((self.num_topics, self.vocabulary), _START))
+
+    def warm_start(
+        self, key: Any, documents: Int[Array, "n l"], *, sweeps: int = 500
+    ) -> Float[Array, "k v"]:
+        """A position where the posterior is high, found by approximate collapsed sweeps.
+
+        With a small beta a drawn topic all but excludes the words that it lacks, so that chains
+        from `start` take very long to find good topics. Here topics are integrated out, and the
+        documents swept side by side with the counts of the last sweep. The result is a start: it
+        is no draw, and the samplers' law does not depend on it.
+
+        Reference:
+            Newman, Asuncion, Smyth and Welling (2009), Distributed algorithms for topic models,
+            algorithm 1, with one document a processor.
+        """
+        check_documents(documents, self.vocabulary)
+        _checks.whole("sweeps", sweeps)
+        return _warm_start(self, key, jnp.asarray(documents), sweeps)
+
+    def counts(
+        self,
+        batcher: Batcher,
+        *,
+        method: Literal["table", "fresh"] = "table",
+        sweeps: int = 1,
+        burn_in: int = 20,
+        draws: int = 1,
+    ) -> MinibatchCounts:
+        """The estimator of beta plus the words' counts by topic, for `scir` and `sgrld_simplex`.
+
+        Args:
+            batcher: which documents a step sees.
+            method: `"table"` keeps the topics of all words, and sweeps over those of the batch:
+                exact, whatever the batch. `"fresh"` draws the batch's from scratch, for streams and
+                for corpora whose table does not fit into memory.
+            sweeps: the Gibbs sweeps of a step over its batch, between draws for `"fresh"`.
+            burn_in: the sweeps of a draw from scratch before the first that counts.
+            draws: the draws of `"fresh"` to be averaged. More than one lower the variance, but are
+                right only with `scir(..., scale="fixed")`, as h -> 0.
+
+        Example: documents that are read batch by batch, 1,000 in all.
+            >>> import numpy as np
+            >>> from sgmc_jax import Given, sample, scir
+            >>> lda = LDA(num_topics=2, vocabulary=5, alpha=0.1, beta=0.5)
+            >>> def batch(i):
+            ...     counts = np.random.default_rng(i).poisson(1.0, (20, 5))
+            ...     return lda.documents(counts, length=30)
+            >>> kernel = scir(lda.counts(Given(total=1000), method="fresh"), step_size=0.1)
+            >>> run = sample(jax.random.key(0), kernel, lda.start, batch, num_steps=3)
+        """
+        if method not in ("table", "fresh"):
+            raise ValueError(f'method must be "table" or "fresh", got {method!r}')
+        if method == "table" and draws != 1:
+            raise ValueError(f'draws must be 1 for a table, got {draws}; method="fresh" averages')
+        allocation = DocumentTopics(self, sweeps, burn_in, draws)
+        estimator = TableCounts if method == "table" else MinibatchCounts
+        return estimator(allocation, self.beta, batcher)
+
+    def gibbs(self, *, sweeps: int = 3) -> Kernel:
+        """The kernel that sweeps over all documents, then draws the topics from their Dirichlet.
+
+        Targets the posterior exactly. `state.topics` are the words' topics, -1 for padding.
+
+        Args:
+            sweeps: Gibbs sweeps between two draws of the topics; with one, words and topics move
+                little together.
+        """
+        return TopicGibbs(DocumentTopics(self, sweeps, 1, 1))
+
+    def collapsed(self) -> Kernel:
+        """Collapsed Gibbs: one step draws each word's topic in turn, topics integrated out.
+
+        Targets the posterior exactly, word by word, so that it is slow: a reference. The position
+        is the logarithm of the topics' posterior mean given `state.topics`.
+
+        Reference:
+            Griffiths and Steyvers (2004), Finding scientific topics, equation 5.
+        """
+        return CollapsedGibbs(DocumentTopics(self, 1, 1, 1))
+
+    def perplexity(
+        self,
+        key: Any,
+        log_topics: Float[Array, "... k v"],
+        documents: Int[Array, "n l"],
+        *,
+        burn_in: int = 20,
+        draws: int = 20,
+    ) -> float:
+        """The perplexity of held-out documents by document completion.
+
+        Each document's words are halved at random; from the first half come draws of its topics,
+        `theta_dk = mean (n_dk + alpha) / (n_d + K alpha)`, and for each word of the second half
+        `p(w) = sum_k theta_dk phi_kw`, which is averaged over the draws of phi. The result is
+        `exp(-mean log p(w))`.
+
+        Args:
+            log_topics: positions of a sampler, draws on the leading axes.
+            documents: held-out documents.
+            burn_in: Gibbs sweeps over a first half before those that count.
+            draws: the number of sweeps that count.
+
+        Reference:
+            Wallach et al. (2009), Evaluation methods for topic models, section 5.1.
+        """
+        check_documents(documents, self.vocabulary)
+        if np.all(np.sum(np.asarray(documents) >= 0, axis=1) < 2):
+            raise ValueError("documents must have some with two words or more, to be halved")
+        log_topics = jnp.reshape(log_topics, (-1, self.num_topics, self.vocabulary))
+        settings = (log_topics, jnp.asarray(documents), burn_in, draws)
+        return float(_perplexity(self, key, *settings))
+
+
+class DocumentTopics(Allocation):
+    """The topics of a document's words, an array of shape (draws, length) a document."""
+
+    lda: LDA
+    sweeps: int = eqx.field(static=True)
+    burn_in: int = eqx.field(static=True)
+    draws: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        for name in ("sweeps", "burn_in", "draws"):
+            _checks.whole(name, getattr(self, name))
+
+    def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> Array:
+        first, *rest = jax.random.split(key, self.draws) if self.draws > 1 else [key]
+        if previous is None:
+            nothing = jnp.full(items.shape, -1, jnp.int16)
+            topics = self.swept(first, position, items, nothing, self.burn_in)
+        else:
+            topics = self.swept(first, position, items, previous[:, -1], self.sweeps)
+        if not rest:
+            return topics[:, None]
+
+        def again(topics: Array, key: Any) -> tuple[Array, Array]:
+            topics = self.swept(key, position, items, topics, self.sweeps)
+            return topics, topics
+
+        others = jax.lax.scan(again, topics, jnp.stack(rest))[1]
+        return jnp.concatenate([topics[None], others]).swapaxes(0, 1)
+
+    def swept(self, key: Any, position: Array, words: Array, topics: Array, num: int) -> Array:
+        """The words' topics after a number of sweeps."""
+        weights = relative_weights(jax.nn.log_softmax(position))
+        alpha = self.lda.alpha.astype(position.dtype)
+        return sweep(key, weights, words, topics, alpha, num_sweeps=num, lanes=self.lda.lanes)
+
+    def counts(self, items: PyTree, allocations: Array, weight: Array) -> Array:
+        size = (self.lda.num_topics, self.lda.vocabulary)
+        draws = allocations.shape[1]
+        one_draw = lambda topics: word_counts(items, topics, weight, *size)
+        if draws == 1:
+            return one_draw(allocations[:, 0])
+        return jnp.mean(jax.vmap(one_draw, 1)(allocations), axis=0)
+
+    def check(self, position: Position, data: Data) -> None:
+        """Raise unless the position is topics and the data are documents."""
+        size = (self.lda.num_topics, self.lda.vocabulary)
+        if jax.tree.map(jnp.shape, position) != size:
+            raise ValueError(
+                f"position must be an array of shape {size}, topics and words, as LDA.start gives, "
+                f"got {jax.tree.map(jnp.shape, position)}"
+            )
+        check_documents(data, self.lda.vocabulary)
+
+
+@eqx.filter_jit
+def _warm_start(lda: LDA, key: Any, documents: Array, num_sweeps: int) -> Array:
+    def shapes(topics: Array) -> Array:
+        ones = jnp.ones(len(documents), lda.beta.dtype)
+        return lda.beta + word_counts(documents, topics, ones, lda.num_topics, lda.vocabulary)
+
+    def one(topics: Array, key: Any) -> tuple[Array, None]:
+        gammas = shapes(topics)
+        total = jnp.sum(gammas, axis=1)
+        swept = sweep(
+            key,
+            gammas.T / total,
+            documents,
+            topics,
+            lda.alpha,
+            num_sweeps=1,
+            lanes=lda.lanes,
+            own=1 / total,
+        )
+        return swept, None
+
+    nothing = jnp.full(documents.shape, -1, jnp.int16)
+    topics, _ = jax.lax.scan(one, nothing, jax.random.split(key, num_sweeps))
+    return jnp.log(shapes(topics))
+
+
+@eqx.filter_jit
+def _perplexity(
+    lda: LDA, key: Any, log_topics: Array, documents: Array, burn_in: int, draws: int
+) -> Array:
+    halves_key, sweeps_key = jax.random.split(key)
+    seen, held = _halves(halves_key, documents)
+    allocation = DocumentTopics(lda, 1, burn_in + 1, draws)
+
+    def log_likelihood(key: Any, position: Array) -> Array:
+        topics = allocation.draw(key, position, seen, None)
+        counts = jax.vmap(lambda z: jnp.bincount(z.ravel() + 1, length=lda.num_topics + 1))(topics)
+        mass = counts[:, 1:] / draws + lda.alpha
+        share = mass / jnp.sum(mass, axis=1, keepdims=True)
+        log_phi = jax.nn.log_softmax(position)
+        largest = jnp.max(log_phi, axis=0)  # rare words underflow in all topics
+        phi = jnp.exp(log_phi - largest).T
+        return largest[held] + jnp.log(jnp.einsum("nk,nlk->nl", share, phi[held]))
+
+    keys = jax.random.split(sweeps_key, len(log_topics))
+    by_draw = jax.lax.map(lambda x: log_likelihood(*x), (keys, log_topics))
+    mean = jax.nn.logsumexp(by_draw, axis=0) - jnp.log(len(log_topics))
+    real = held >= 0
+    return jnp.exp(-jnp.sum(jnp.where(real, mean, 0)) / jnp.sum(real))
+
+
+def _halves(key: Any, documents: Array) -> tuple[Array, Array]:
+    """The words of each document in two random halves; the second has the odd one."""
+    mark = jnp.where(documents >= 0, jax.random.uniform(key, documents.shape), jnp.inf)
+    shuffled = jnp.take_along_axis(documents, jnp.argsort(mark, axis=1), axis=1)
+    place, length = jnp.arange(documents.shape[1]), jnp.sum(documents >= 0, axis=1, keepdims=True)
+    first = place < length // 2
+    last = jnp.sort(jnp.where(first, -1, shuffled), axis=1, descending=True)
+    return jnp.where(first, shuffled, -1), last

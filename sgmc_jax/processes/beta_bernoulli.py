@@ -1,0 +1,86 @@
+"""The beta-Bernoulli process, with one parameter more than the Indian buffet process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax.scipy.special import betaln, digamma
+from jaxtyping import Array
+
+from ..random.gamma import log_gamma
+from ..special import log_rising_factorial
+from .feature_process import FeatureProcess, Hyper
+
+
+class BetaBernoulli(FeatureProcess):
+    """The beta-Bernoulli process: an item has a feature or not; c = 1 is the Indian buffet process.
+
+        mu ~ BetaProcess(a, c),   Z_ik ~ Bernoulli(mu_k)
+
+    A beta process has atoms of intensity a c mu^-1 (1 - mu)^(c-1) d mu. With m_k of n items in
+    column k, mu_k given all of them is Beta(m_k, n - m_k + c); an item has a feature that m of the
+    n - 1 others have with odds m / (n - 1 + c - m), and Poisson(a c / (c + n - 1)) features to
+    itself. The expected number of columns is a sum_{0<i<=n} c / (c + i - 1).
+
+    Args:
+        mass: a > 0, the mean number of features of an item; its first value if it has a prior.
+        concentration: c > 0, the larger the less items share; its first value likewise.
+        prior: `None` for a fixed mass, or the shape and rate of its gamma prior.
+        concentration_prior: the same for the concentration, which is then drawn by Metropolis.
+
+    Raises:
+        ValueError: if a number is not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> process = BetaBernoulli(2.0)
+        >>> float(process.logdensity(process.start(), jnp.array([2, 1, 0]), 2))  # 2^2 e^-3 / 4
+        -3.0
+
+    Reference:
+        Thibaux and Jordan (2007), Hierarchical beta processes and the Indian buffet process;
+        Ghahramani, Griffiths and Sollich (2007), Bayesian nonparametric latent feature models.
+    """
+
+    dtype = jnp.bool_
+
+    def exposure(self, concentration: Array, num_items: Any) -> Array:
+        return concentration * (digamma(concentration + num_items) - digamma(concentration))
+
+    def log_column(self, concentration: Array, counts: Array, num_items: Any) -> Array:
+        """log B(m, n - m + c) - log B(m, n - m + 1), two short products instead of long ones."""
+        d = concentration - 1
+
+        def ratio(x: Any) -> Array:
+            """log Gamma(x + d) - log Gamma(x)."""
+            return jnp.sign(d) * log_rising_factorial(x + jnp.minimum(d, 0), jnp.abs(d))
+
+        return ratio(num_items - counts + 1) - ratio(num_items + 1)
+
+    def log_base(self, counts: Array, num_items: Any) -> Array:
+        """log B(m, n - m + 1)."""
+        return betaln(counts.astype(float), num_items - counts + 1.0)
+
+    def draw_weights(self, key: Any, hyper: Hyper, counts: Array, num_items: Any) -> Array:
+        """The log odds of mu_k."""
+        shapes = [jnp.maximum(counts, 1), num_items - counts + hyper["concentration"]]
+        drawn = log_gamma(key, jnp.stack(jnp.broadcast_arrays(*shapes), axis=1))
+        return drawn[:, 0] - drawn[:, 1]
+
+    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+        return jnp.zeros_like(entry), uniform
+
+    def log_step(self, log_weight: Array, lower: Array) -> Array:
+        return log_weight
+
+    def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
+        without = num_items - 1 + hyper["concentration"] - others
+        return jnp.log(others / without)
+
+    def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
+        c = hyper["concentration"]
+        return hyper["mass"] * c / (c + num_items - 1)
+
+    def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Array:
+        return jnp.ones(u.shape, jnp.int32)

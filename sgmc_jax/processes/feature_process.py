@@ -1,0 +1,133 @@
+"""The protocol of processes that give every item a few of infinitely many features."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from .. import _checks
+from .._checks import as_real
+from ..random.gamma import gamma
+from .pitman_yor import as_prior
+
+_STEP = 0.7  # of the Metropolis walk in log c
+Hyper = dict[str, Array]
+
+
+class FeatureProcess(eqx.Module):
+    """Weights mu_k of infinitely many features, and entries Z_ik drawn from them item by item.
+
+    With mass a, concentration c and m_k the sum of column k over n items, the columns that are not
+    zero, in no order, have log probability
+
+        K log(a c) - a e(c, n) + sum_k l(c, m_k, n) + b(m_k, n),
+
+    less log K_h! for each K_h columns that agree; a e(c, n) is the expected number of columns
+    (`exposure`), and what a column contributes is split in l (`log_column`), which is 0 at c = 1
+    or c = 0 and small, and b (`log_base`), which is large but knows nothing of c. An entry is drawn
+    anew within a pair of neighbouring values, `lower` and `lower` + 1, whose log odds are
+    `log_step` if the weight is instantiated and `log_tail_step` if it is integrated out; both leave
+    out the likelihood.
+
+    Args:
+        mass: a > 0, the mean of sum_k Z_ik; its first value if it has a prior.
+        concentration: c > 0; likewise.
+        prior: `None` for a fixed mass, or the shape and rate of its gamma prior.
+        concentration_prior: the same for the concentration.
+
+    Raises:
+        ValueError: if a number is not positive.
+    """
+
+    mass: Array = eqx.field(converter=as_real)
+    concentration: Array = eqx.field(converter=as_real, default=1.0)
+    prior: Any = eqx.field(converter=as_prior, default=None)
+    concentration_prior: Any = eqx.field(converter=as_prior, default=None)
+
+    dtype: ClassVar[Any]
+
+    def __check_init__(self):
+        _checks.positive("mass", self.mass)
+        _checks.positive("concentration", self.concentration)
+
+    @abstractmethod
+    def exposure(self, concentration: Array, num_items: Any) -> Array:
+        """e(c, n): the expected number of columns for a mass of 1."""
+
+    @abstractmethod
+    def log_column(
+        self, concentration: Array, counts: Int[Array, " k"], num_items: Any
+    ) -> Float[Array, " k"]:
+        """l(c, m, n) for columns of these sums, all positive."""
+
+    @abstractmethod
+    def log_base(self, counts: Int[Array, " k"], num_items: Any) -> Float[Array, " k"]:
+        """b(m, n) likewise, but for what depends on how m is made up of entries."""
+
+    @abstractmethod
+    def draw_weights(
+        self, key: Any, hyper: Hyper, counts: Int[Array, " k"], num_items: Any
+    ) -> Float[Array, " k"]:
+        """Log weights given whole columns; row k does not depend on how many follow."""
+
+    @abstractmethod
+    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+        """The lower value of an entry's pair (-1 to leave it alone), and a uniform still unused."""
+
+    @abstractmethod
+    def log_step(self, log_weight: Array, lower: Array) -> Array:
+        """log P(lower + 1) - log P(lower) of an entry whose feature has this weight."""
+
+    @abstractmethod
+    def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
+        """The same with the weight integrated out, given the sum of the column's other entries."""
+
+    @abstractmethod
+    def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
+        """The expected number of columns that an item has to itself: a (e(c, n) - e(c, n - 1))."""
+
+    @abstractmethod
+    def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Int[Array, " ..."]:
+        """Entries in columns that no other item has, from two uniforms each."""
+
+    def start(self) -> Hyper:
+        """The hyper-parameters that a chain begins with."""
+        return {"mass": self.mass, "concentration": self.concentration}
+
+    def logdensity(self, hyper: Hyper, counts: Int[Array, " k"], num_items: Any) -> Array:
+        """The log probability of columns of these sums; zeros are no columns."""
+        base = self.log_base(jnp.maximum(counts, 1), num_items)
+        return self._log_hyper(hyper, counts, num_items) + jnp.sum(jnp.where(counts > 0, base, 0))
+
+    def _log_hyper(self, hyper: Hyper, counts: Int[Array, " k"], num_items: Any) -> Array:
+        """The part of `logdensity` that knows of the hyper-parameters."""
+        a, c = hyper["mass"], hyper["concentration"]
+        columns = jnp.log(a * c) + self.log_column(c, jnp.maximum(counts, 1), num_items)
+        return jnp.sum(jnp.where(counts > 0, columns, 0)) - a * self.exposure(c, num_items)
+
+    def redraw(self, key: Any, hyper: Hyper, counts: Int[Array, " k"], num_items: Any) -> Hyper:
+        """The mass from Gamma(s + K, r + e(c, n)), then a Metropolis step on log c."""
+        mass_key, step_key, test_key = jax.random.split(key, 3)
+        old = hyper["concentration"]
+        if self.prior is not None:
+            shape, rate = self.prior
+            drawn = gamma(mass_key, shape + jnp.sum(counts > 0))
+            drawn = drawn / (rate + self.exposure(old, num_items))
+            hyper = hyper | {"mass": drawn.astype(hyper["mass"].dtype)}
+        if self.concentration_prior is None:
+            return hyper
+        shape, rate = self.concentration_prior
+
+        def target(c: Array) -> Array:
+            now = hyper | {"concentration": c}
+            return self._log_hyper(now, counts, num_items) + shape * jnp.log(c) - rate * c
+
+        new = old * jnp.exp(_STEP * jax.random.normal(step_key, dtype=old.dtype))
+        gain = target(new) - target(old)
+        taken = jnp.log(jax.random.uniform(test_key, dtype=old.dtype)) < gain
+        return hyper | {"concentration": jnp.where(taken, new, old)}

@@ -1,0 +1,84 @@
+"""The gamma-Poisson process: an item has a feature any number of times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Array
+
+from ..random.gamma import log_gamma
+from .feature_process import FeatureProcess, Hyper
+
+
+class GammaPoisson(FeatureProcess):
+    """The gamma-Poisson process: an item has a feature any number of times.
+
+        mu ~ GammaProcess(a, c),   Z_ik ~ Poisson(mu_k)
+
+    A gamma process has atoms of intensity a c mu^-1 exp(-c mu) d mu. With m_k the sum of column k
+    over n items, mu_k given all of them is Gamma(m_k, c + n). With mu_k integrated out an entry is
+    negative binomial, P(z) ~ Gamma(m + z) / (z! (c + n)^z), m being the sum of the others. An item
+    has Poisson(-a c log(1 - p)) features to itself, p = 1 / (c + n), with entries of the
+    logarithmic law P(z) ~ p^z / z. The expected number of columns is a c log(1 + n / c).
+
+    Entries are redrawn by Barker's rule: a neighbour z - 1 or z + 1 is taken by a fair coin, and
+    one of the two is drawn in proportion to its probability.
+
+    Args:
+        mass: a > 0, the mean of sum_k Z_ik; its first value if it has a prior.
+        concentration: c > 0; its first value likewise.
+        prior: `None` for a fixed mass, or the shape and rate of its gamma prior.
+        concentration_prior: the same for the concentration, which is then drawn by Metropolis.
+
+    Raises:
+        ValueError: if a number is not positive.
+
+    Example:
+        >>> process = GammaPoisson(2.0)
+        >>> float(process.birth_rate(process.start(), 1))  # 2 log 2
+        1.38629
+
+    Reference:
+        Titsias (2008), The infinite gamma-Poisson feature model; Kemp (1981), Efficient generation
+        of logarithmically distributed pseudo-random variables.
+    """
+
+    dtype = jnp.int32
+
+    def exposure(self, concentration: Array, num_items: Any) -> Array:
+        return concentration * jnp.log1p(num_items / concentration)
+
+    def log_column(self, concentration: Array, counts: Array, num_items: Any) -> Array:
+        """-m log(1 + c / n)."""
+        return -counts * jnp.log1p(concentration / num_items)
+
+    def log_base(self, counts: Array, num_items: Any) -> Array:
+        """log Gamma(m) - m log n."""
+        return gammaln(counts.astype(float)) - counts * jnp.log(num_items)
+
+    def draw_weights(self, key: Any, hyper: Hyper, counts: Array, num_items: Any) -> Array:
+        """log mu_k."""
+        c = hyper["concentration"]
+        return log_gamma(key, jnp.maximum(counts, 1).astype(c.dtype)) - jnp.log(c + num_items)
+
+    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+        down = uniform <= 0.5
+        return entry - down, jnp.where(down, 2 * uniform, 2 * uniform - 1)
+
+    def log_step(self, log_weight: Array, lower: Array) -> Array:
+        return log_weight - jnp.log(lower + 1)
+
+    def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
+        return jnp.log((others + lower) / (lower + 1)) - jnp.log(hyper["concentration"] + num_items)
+
+    def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
+        c = hyper["concentration"]
+        return -hyper["mass"] * c * jnp.log1p(-1 / (c + num_items))
+
+    def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Array:
+        """A geometric variate of success probability (1 - p)^u: Kemp's mixture."""
+        log_rest = jnp.log1p(-1 / (hyper["concentration"] + num_items))
+        log_failure = jnp.log(-jnp.expm1(u * log_rest))
+        return 1 + jnp.floor(jnp.log(v) / log_failure).astype(jnp.int32)

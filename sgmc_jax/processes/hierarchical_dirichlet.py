@@ -1,0 +1,89 @@
+"""The hierarchical Dirichlet process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .. import _checks
+from .._checks import as_real
+from ..random.gamma import gamma, log_gamma
+from .pitman_yor import as_prior, redraw_concentration
+
+
+class HierarchicalDirichletProcess(eqx.Module):
+    """A Dirichlet process for each group of items, with one base measure that all of them share.
+
+        G_0 ~ DP(a, H),   G_s ~ DP(g, G_0) for each group s
+
+    As a franchise: customers (items) of restaurant (group) s sit down by a Chinese restaurant
+    process of concentration g, and each table is served a dish (cluster) by one of concentration a
+    over all tables. Given the weights w of the dishes in G_0, a customer has dish k with
+    probability proportional to n_sk + g w_k.
+
+    Args:
+        concentration: a > 0; its first value if it has a prior.
+        group_concentration: g > 0; likewise.
+        prior: `None` for a fixed a, or the shape and rate of its gamma prior.
+        group_prior: the same for g.
+
+    Raises:
+        ValueError: if a number is not positive.
+
+    Reference:
+        Teh, Jordan, Beal and Blei (2006), Hierarchical Dirichlet processes: their gamma is a, their
+        alpha_0 is g.
+    """
+
+    concentration: Array = eqx.field(converter=as_real)
+    group_concentration: Array = eqx.field(converter=as_real)
+    prior: Any = eqx.field(converter=as_prior, default=None)
+    group_prior: Any = eqx.field(converter=as_prior, default=None)
+
+    def __check_init__(self):
+        _checks.positive("concentration", self.concentration)
+        _checks.positive("group_concentration", self.group_concentration)
+
+    def start(self) -> dict[str, Array]:
+        """The hyper-parameters that a chain begins with."""
+        return {
+            "concentration": self.concentration,
+            "group_concentration": self.group_concentration,
+        }
+
+    def redraw(
+        self, key: Any, hyper: dict[str, Array], tables: Array, log_ratio: Array, ones: Array
+    ) -> dict[str, Array]:
+        """Both concentrations from their conditionals.
+
+        Given m tables, with w_s ~ Beta(g + 1, n_s) and e_s ~ Bernoulli(n_s / (n_s + g)),
+
+            g ~ Gamma(shape + m - sum_s e_s, rate - sum_s log w_s).
+
+        Args:
+            tables: the number of tables of each dish, (K,).
+            log_ratio: the sum of log w_s.
+            ones: the sum of e_s.
+        """
+        group_key, top_key = jax.random.split(key)
+        num_tables, a, g = jnp.sum(tables), hyper["concentration"], hyper["group_concentration"]
+        if self.group_prior is not None:
+            shape, rate = self.group_prior
+            g = (gamma(group_key, shape + num_tables - ones) / (rate - log_ratio)).astype(g.dtype)
+        if self.prior is not None:
+            a = redraw_concentration(top_key, a, self.prior, jnp.sum(tables > 0), num_tables)
+        return hyper | {"concentration": a, "group_concentration": g}
+
+    def draw_weights(self, key: Any, a: Array, tables: Array) -> tuple[Array, Array]:
+        """(w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a); w_0 is that of all other dishes."""
+        slot_key, rest_key = jax.random.split(key)
+        served = tables > 0
+        logs = log_gamma(slot_key, jnp.where(served, tables, 1).astype(a.dtype))
+        logs = jnp.where(served, logs, -jnp.inf)
+        log_rest = log_gamma(rest_key, a)
+        log_total = jnp.logaddexp(jax.nn.logsumexp(logs), log_rest)
+        return jnp.exp(logs - log_total), jnp.exp(log_rest - log_total)

@@ -1,0 +1,44 @@
+"""R: an Euler step of Riemannian Langevin dynamics on simplices, by their expanded means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from .. import _tree
+from .._types import as_function
+from .transition import Phase, Transition
+
+
+class ExpandedMeanLangevin(Transition):
+    """`theta <- |theta + h (alpha - theta + n - w sum(n)) + N(0, 2 h theta)|`.
+
+    w = theta / sum(theta); sums run over the last axis, and positions are log theta. The field is
+    alpha + n, prior shapes and estimated counts; `prior`, a function of the position, gives alpha.
+    """
+
+    prior: Callable = eqx.field(converter=as_function)
+    random: ClassVar[bool] = True
+    moves: ClassVar[bool] = True
+    uses_field: ClassVar[bool] = True
+    uses_momentum: ClassVar[bool] = False
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        noise = _tree.normal_like(key, phase.position)
+
+        def leaf(x: Array, shape: Array, alpha: Array, xi: Array) -> Array:
+            theta, step = jnp.exp(x), h.astype(x.dtype)
+            total = jnp.sum(jnp.broadcast_to(shape - alpha, x.shape), axis=-1, keepdims=True)
+            drift = shape - theta - jax.nn.softmax(x, axis=-1) * total
+            moved = theta + step * drift + jnp.sqrt(2 * step * theta) * xi
+            # rounding may give an exact 0, whose logarithm is no position
+            return jnp.log(jnp.maximum(jnp.abs(moved), jnp.finfo(x.dtype).tiny)).astype(x.dtype)
+
+        alpha = self.prior(phase.position).value
+        moved = jax.tree.map(leaf, phase.position, field, alpha, noise)
+        return phase._replace(position=moved)

@@ -1,0 +1,40 @@
+"""G: the geometric Ornstein-Uhlenbeck process, whose logarithm is an Ornstein-Uhlenbeck process."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from .. import _tree
+from .._checks import as_real
+from ..spaces import Euclidean
+from .noise import NoiseCovariance, NoisyTransition
+from .transition import Phase
+
+
+class GeometricOrnsteinUhlenbeck(NoisyTransition):
+    """`y <- m + c (y - m) + N(0, s^2 (1 - c^2) - (1 - c)^2 V)`, c = exp(-h): y is log x.
+
+    The exact solution of `dx = x (m + s^2 - log x) dt + sqrt(2) s x dW`. The location m is the
+    field, estimated anew from each minibatch, and V the variance of that estimate.
+    """
+
+    scale: Array = eqx.field(converter=as_real)
+    noise_covariance: NoiseCovariance = NoiseCovariance()
+    moves: ClassVar[bool] = True
+    uses_field: ClassVar[bool] = True
+    uses_momentum: ClassVar[bool] = False
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        y = phase.position
+        noise = self.noise(key, Euclidean(), y, h)
+        drift = jax.tree.map(lambda m, y: m.astype(y.dtype) - y, field, y)
+        moved = _tree.axpy(1.0, noise, _tree.axpy(-jnp.expm1(-h), drift, y))
+        return phase._replace(position=moved)
+
+    def variance(self, h: Any, v: Any) -> Array:
+        return -(self.scale**2) * jnp.expm1(-2 * h) - jnp.expm1(-h) ** 2 * jnp.asarray(v)

@@ -1,0 +1,57 @@
+"""The warm start: many blocks give birth, each in slots of its own, and fewer as it cools."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Vmap, sample
+from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, hybrid_mixture, warm_mixture
+
+KEY = jax.random.key(5)
+PROCESS = DirichletProcess(1.0)
+FAMILY = NormalKnownCovariance(np.zeros(2), np.eye(2), 100.0 * np.eye(2))
+_rng = np.random.default_rng(1)
+X = (10.0 * _rng.normal(size=(12, 2)))[_rng.integers(0, 12, 96)] + _rng.normal(size=(96, 2))
+
+
+def labels(run):
+    return run.trace.local["assignment"]
+
+
+def warm(**kwargs):
+    return warm_mixture(PROCESS, FAMILY, **({"blocks": 8, "capacity": 64} | kwargs))
+
+
+def test_births_in_all_blocks_find_clusters_sooner():
+    """One sweep of 96 points around 12 centres, from one cluster; the exact sampler has 12."""
+    hot = sample(KEY, warm(), None, X, num_steps=1).state.position.local["assignment"]
+    exact = hybrid_mixture(PROCESS, FAMILY, blocks=8, capacity=64)
+    cold = sample(KEY, exact, None, X, num_steps=1).state.position.local["assignment"]
+    assert len(np.unique(hot)) > 12 > len(np.unique(cold))
+    block = np.arange(96) // 12
+    born = hot != 0
+    assert born.sum() > 60 and np.array_equal(hot[born] % 8, block[born])
+
+
+def test_it_cools_to_one_block():
+    """From step 3 log2(8) on, one block alone gives birth in every step."""
+    run = sample(KEY, warm(cooling=1.0), None, X, num_steps=30)
+    changed = [np.setdiff1d(labels(run)[t + 1], labels(run)[t]) % 8 for t in range(4, 29)]
+    assert all(len(np.unique(slots)) <= 1 for slots in changed)
+
+
+@pytest.mark.full
+def test_the_same_chain_on_any_engine(x64):
+    data = jnp.asarray(X)
+    alone = sample(KEY, warm(), None, data, num_steps=10)
+    shared = sample(KEY, warm(), None, data, num_steps=10, engine=Vmap(4))
+    assert np.array_equal(labels(alone), labels(shared))
+
+
+def test_bad_input():
+    for arguments, message in [({"blocks": 0}, "blocks"), ({"cooling": 0.0}, "cooling")]:
+        with pytest.raises(ValueError, match=message):
+            warm(**arguments)
+    with pytest.raises(TypeError, match="process must be"):
+        warm_mixture(1.0, FAMILY, blocks=2)

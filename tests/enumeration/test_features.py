@@ -1,0 +1,278 @@
+"""Feature samplers against the exact law of three items' columns, by enumeration."""
+
+import importlib
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import gammaln, logsumexp
+
+import sgmc_jax.bnp._feature_tail as tail
+from sgmc_jax import sample
+from sgmc_jax._programs import programs
+from sgmc_jax.bnp import (
+    BetaBernoulli,
+    FeatureLikelihood,
+    GammaPoisson,
+    LinearGaussian,
+    hybrid_features,
+)
+from sgmc_jax.bnp._blocks import draw_anchors
+from tests.enumeration import features as exact
+from tests.laws.moments import check_mean
+
+KEY = jax.random.key(5)
+MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_features")  # a function has this name too
+NOISE, SCALE = 0.6, 1.1
+COUNTS = np.array([[0.4, 0.7], [1.0, 1.3], [0.1, -0.3]])
+
+
+def explicit():
+    """The linear-Gaussian likelihood, as a user of the library would write it."""
+    return FeatureLikelihood(
+        lambda theta, z, x: -0.5 * jnp.sum((x - z @ theta) ** 2) / NOISE**2,
+        lambda theta: -0.5 * jnp.sum(theta**2) / SCALE**2,
+        lambda key: SCALE * jax.random.normal(key, (2,)),
+        step_size=0.5,
+        num_steps=3,
+    )
+
+
+LINEAR = LinearGaussian(2, NOISE, SCALE)
+MODELS = {
+    "linear": (BetaBernoulli(0.8, 0.7), LINEAR),
+    "explicit": (BetaBernoulli(0.8, 0.7), explicit()),
+    "counts": (GammaPoisson(0.4, 8.0), LinearGaussian(2, 0.8, SCALE)),
+}
+
+
+def law(model):
+    """The exact statistics, and the function that takes them of a chain."""
+    if model == "counts":
+        states, few = exact.whole(), 9
+        log_prior = states.log_prior(exact.gamma_columns(8.0)[0], 0.4, 0.0)
+        return states.law(log_prior + states.log_likelihood(0.8, SCALE, COUNTS), few), states, few
+    states, few = exact.binary(), 7
+    log_prior = states.log_prior(exact.beta_columns(0.7)[0], 0.8, 0.0)
+    return states.law(log_prior + states.log_likelihood(NOISE, SCALE), few), states, few
+
+
+def check(model, tolerance=0.06, data=None, **kwargs):
+    """The chain of a kernel has the exact law; one of `sample`'s arguments may be given."""
+    args = {"num_chains": 512, "num_steps": 900, "burn_in": 100}
+    args |= {name: kwargs.pop(name) for name in args.keys() & kwargs.keys()}
+    kernel = hybrid_features(*MODELS[model], **({"capacity": 10} | kwargs))
+    expected, states, few = law(model)
+    data = COUNTS if model == "counts" else exact.X
+    data = data.astype(np.float32)
+    run = sample(KEY, kernel, None, data, reduce=exact.statistics(states, few), **args)
+    check_mean(run.trace.mean, expected, tolerance)
+
+
+def rows(quick, all_rows):
+    return [row if row in quick else pytest.param(*row, marks=pytest.mark.full) for row in all_rows]
+
+
+@pytest.mark.parametrize(
+    "model,blocks,sweeps",
+    rows(
+        {("linear", 2, 3)},
+        [*itertools.product(["linear"], (1, 2, 3), (1, 3))]
+        + [*itertools.product(["explicit", "counts"], (1, 2, 3), (1,)), ("counts", 3, 3)],
+    ),
+)
+def test_all_columns_by_the_anchored_schedule(model, blocks, sweeps):
+    check(model, blocks=blocks, local_sweeps=sweeps)
+
+
+@pytest.mark.parametrize("model", ["linear", *rows({}, [("explicit",), ("counts",)])])
+def test_all_columns_by_demotion(model):
+    check(model, schedule="demotion")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("schedule,blocks", [("anchored", 1), ("anchored", 2), ("demotion", 1)])
+def test_random_hyper_parameters(schedule, blocks):
+    """Gamma priors on mass and concentration, inverse-gamma ones on both variances, by quadrature.
+
+    The law of the columns is the product of two integrals over two numbers each.
+    """
+    mass, concentration, noise, scale = (4.0, 8.0), (3.0, 3.0), (5.0, 2.0), (5.0, 4.0)
+    states = exact.binary()
+    num = states.counts.sum(1)
+    prior = []
+    for log_c in np.linspace(-6, 3.5, 300):
+        columns, exposure = exact.beta_columns(np.exp(log_c))
+        shape, rate = mass[0] + num, mass[1] + exposure
+        log = states.log_prior(columns, 1.0, 0.0) + gammaln(shape) - shape * np.log(rate)
+        log = log + concentration[0] * log_c - concentration[1] * np.exp(log_c)
+        prior.append((log, shape / rate, log_c))
+    likelihood = []
+    for log_s, log_a in itertools.product(np.linspace(-2, 2, 61), repeat=2):
+        log = states.log_likelihood(np.exp(log_s), np.exp(log_a))
+        for (a, b), x in ((noise, 2 * log_s), (scale, 2 * log_a)):
+            log = log - a * x - b * np.exp(-x)
+        likelihood.append((log, log_s, log_a))
+
+    def integrate(terms):
+        log = np.array([term[0] for term in terms])
+        total = logsumexp(log, axis=0)
+        weight = np.exp(log - total)
+        means = [sum(w * t[i] for w, t in zip(weight, terms)) for i in (1, 2)]
+        return total, means
+
+    (log_prior, of_process), (log_likelihood, of_family) = integrate(prior), integrate(likelihood)
+    log = log_prior + log_likelihood
+    weight = np.exp(log - logsumexp(log))
+    hyper = [weight @ mean for mean in (*of_process, *of_family)]
+    columns = exact.statistics(states, 7)
+
+    def reduce(state, info):
+        h = state.position.shared
+        logs = [jnp.log(h[name]) for name in ("concentration", "noise_scale", "feature_scale")]
+        return jnp.concatenate([columns(state, info), jnp.stack([h["mass"], *logs])])
+
+    kernel = hybrid_features(
+        BetaBernoulli(0.5, 1.0, prior=mass, concentration_prior=concentration),
+        LinearGaussian(2, 0.7, 1.0, noise_prior=noise, feature_prior=scale),
+        schedule=schedule,
+        blocks=blocks,
+        capacity=12,
+    )
+    args = {"num_chains": 1024, "num_steps": 700, "burn_in": 100}
+    run = sample(KEY, kernel, None, exact.X.astype(np.float32), reduce=reduce, **args)
+    check_mean(run.trace.mean, np.concatenate([states.law(log, 7), hyper]), 0.04)
+
+
+# ------------------------------------------------------------------------- without any data
+
+
+def active(state, info):
+    return info.active.astype(jnp.float32)
+
+
+def number(num_items, process, **kwargs):
+    """The mean number of features of items that say nothing, by chain."""
+    flat = LinearGaussian(1, 1e4, 1.0)
+    kernel = hybrid_features(process, flat, **kwargs)
+    args = {"num_chains": 512, "num_steps": 500, "burn_in": 100}
+    return sample(KEY, kernel, None, np.zeros((num_items, 1)), reduce=active, **args).trace.mean
+
+
+def test_the_number_of_features_without_data():
+    """n = 12: E K = a sum c / (c + i - 1) for a schedule that is exact."""
+    a, c = 1.0, 1.5
+    expected = sum(a * c / (c + i) for i in range(12))
+    process = BetaBernoulli(a, c)
+    check_mean(number(12, process, blocks=4), expected, 0.05)
+    assert np.mean(number(12, process, blocks=4, schedule="published")) < 0.75 * expected
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("schedule,blocks", [("anchored", 1), ("anchored", 3), ("demotion", 1)])
+def test_the_number_of_columns_of_counts_without_data(schedule, blocks):
+    """n = 5: E K = a c log(1 + n / c)."""
+    process = GammaPoisson(0.6, 2.0)
+    means = number(5, process, schedule=schedule, blocks=blocks, capacity=32)
+    check_mean(means, 0.6 * 2.0 * np.log(3.5), 0.05)
+
+
+@pytest.mark.full
+def test_the_number_of_features_of_one_item_by_the_published_schedule():
+    """n = 1: E K = a (1 + c) / c instead of a."""
+    means = number(1, BetaBernoulli(0.7, 2.0), schedule="published")
+    check_mean(means, 0.7 * 3 / 2, 0.05)
+
+
+# ------------------------------------------------------------------------------ planted faults
+
+
+@pytest.fixture(autouse=True)
+def fresh_programs():
+    """A planted fault must not meet a program compiled without it."""
+    programs.cache_clear()
+
+
+def check_fails(model="linear", **kwargs):
+    with pytest.raises(AssertionError, match="standard errors"):
+        check(model, tolerance=1.0, **kwargs)
+
+
+@pytest.mark.parametrize(
+    "model,blocks,sweeps",
+    rows(
+        {("linear", 2, 1)},
+        [("linear", 2, 1), ("linear", 1, 1), ("linear", 3, 3), ("counts", 2, 1)],
+    ),
+)
+def test_the_published_schedule_is_not_exact(model, blocks, sweeps):
+    check_fails(model, schedule="published", blocks=blocks, local_sweeps=sweeps)
+
+
+@pytest.mark.full
+def test_instantiated_singletons_that_are_proposed_anew(monkeypatch):
+    """n = 2, a = c = 1, no data: E K = 29/18 instead of 3/2."""
+    honest = tail._singletons
+
+    def all_singletons(family, params, likelihood, own, turn, entries, counts=None):
+        return honest(family, params, likelihood, own, turn, entries)
+
+    monkeypatch.setattr(tail, "_singletons", all_singletons)
+
+
+def test_anchors_that_move(monkeypatch):
+    def movable(key, occupancy, *, anchored):
+        right = draw_anchors(key, occupancy, anchored=anchored)
+        return right._replace(atom_rank=jnp.where(right.instantiated, -1, len(occupancy)))
+
+    monkeypatch.setattr(MODULE, "draw_anchors", movable)
+    check_fails(blocks=2)
+
+
+@pytest.mark.full
+def test_columns_in_the_order_of_their_slots(monkeypatch):
+    honest = tail._turns
+
+    def by_slot(*args):
+        turns = honest(*args)
+        slots = jnp.arange(turns.mark.shape[-1], dtype=turns.mark.dtype)
+        return turns._replace(mark=jnp.broadcast_to(slots, turns.mark.shape))
+
+    monkeypatch.setattr(tail, "_turns", by_slot)
+    check_fails(num_chains=2048, num_steps=3_000)
+
+
+@pytest.mark.full
+def test_counts_that_include_the_row_itself(monkeypatch):
+    honest = tail._entries
+
+    def inclusive(process, hyper, left, likelihood, turn, entries, num_items):
+        more = left._replace(counts=left.counts + jnp.where(left.counts > 0, entries, 0))
+        return honest(process, hyper, more, likelihood, turn, entries, num_items)
+
+    monkeypatch.setattr(tail, "_entries", inclusive)
+    check_fails()
+
+
+@pytest.mark.full
+def test_births_of_the_buffet_process_at_another_concentration(monkeypatch):
+    monkeypatch.setattr(BetaBernoulli, "birth_rate", lambda self, hyper, n: hyper["mass"] / n)
+    check_fails()
+
+
+@pytest.mark.full
+def test_odds_that_count_the_row_itself_and_forget_the_concentration(monkeypatch):
+    odds = lambda self, hyper, others, n, lower: jnp.log(others / (n - others))
+    monkeypatch.setattr(BetaBernoulli, "log_tail_step", odds)
+    check_fails()
+
+
+@pytest.mark.full
+def test_features_that_are_lost_as_they_are_demoted(monkeypatch):
+    def forgetful(self, stats, params, instantiated):
+        return stats, self.marginalise(params, instantiated)
+
+    monkeypatch.setattr(LinearGaussian, "demote", forgetful)
+    check_fails(schedule="demotion")

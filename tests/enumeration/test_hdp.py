@@ -1,0 +1,212 @@
+"""Hierarchical Dirichlet process samplers against every seating of four customers."""
+
+import importlib
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import sgmc_jax.bnp._franchise as franchise
+from sgmc_jax import sample
+from sgmc_jax._programs import programs
+from sgmc_jax.bnp import (
+    DirichletCategorical,
+    Groups,
+    HierarchicalDirichletProcess,
+    NormalKnownCovariance,
+    collapsed_hdp,
+    hybrid_hdp,
+)
+from tests.laws.moments import check_mean
+
+KEY = jax.random.key(5)
+MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_hdp")  # a function has this name too
+TOP, GROUP = 1.2, 0.9
+PROCESS = HierarchicalDirichletProcess(TOP, GROUP)
+NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
+X = np.array([-1.0, -0.5, 0.6, 1.4])
+GROUPS = Groups(np.array([[X[0], 0.0], [X[1], X[2]], [X[3], 0.0]])[..., None], np.array([1, 2, 1]))
+SEATS = np.array([0, 2, 3, 4])  # of the four customers, in the flat array of three tables of two
+PAIRS = np.array([(i, j) for i in range(4) for j in range(i + 1, 4)])
+WEIGHTS = 2 ** np.arange(6)
+
+
+def partitions(num):
+    """Every labelling of `num` points in order of appearance."""
+    if num == 0:
+        yield ()
+        return
+    for labels in partitions(num - 1):
+        for k in range(max(labels, default=-1) + 2):
+            yield (*labels, k)
+
+
+def code(labels):
+    """A partition by which of the six pairs are together."""
+    return sum(int(w) for w, (i, j) in zip(WEIGHTS, PAIRS) if labels[i] == labels[j])
+
+
+def normal_marginal(x):
+    return multivariate_normal.logpdf(x, np.zeros(len(x)), 0.5 * np.eye(len(x)) + 1.5)
+
+
+def crp(sizes, concentration):
+    """The probability of the tables of a Chinese restaurant."""
+    weight = np.prod([concentration * math.factorial(m - 1) for m in sizes])
+    return weight / np.prod([concentration + i for i in range(sum(sizes))])
+
+
+def states(marginal):
+    """The twenty seatings and menus: the likelihood of each (partition, together, tables)."""
+    found = {}
+    for together in (True, False):
+        tables = [[0], [1, 2], [3]] if together else [[0], [1], [2], [3]]
+        for dishes in partitions(len(tables)):
+            labels = np.zeros(4, int)
+            for table, dish in zip(tables, dishes):
+                labels[table] = dish
+            members = [np.flatnonzero(labels == k) for k in range(max(dishes) + 1)]
+            served = tuple(dishes.count(k) for k in range(max(dishes) + 1))
+            found[code(labels), together, served] = math.exp(sum(map(marginal, members)))
+    return found
+
+
+def exact(states, top=TOP, group=GROUP):
+    """The law of the partition by dishes, not normalised."""
+    law = np.zeros(64)
+    for (partition, together, served), likelihood in states.items():
+        seating = crp([2], group) if together else crp([1, 1], group)
+        law[partition] += seating * crp(served, top) * likelihood
+    return law
+
+
+NORMAL_STATES = states(lambda members: normal_marginal(X[members]))
+NORMAL_LAW = exact(NORMAL_STATES)
+
+
+def check_partitions(kernel, law, data, num_chains=512, num_steps=2_000):
+    """Every partition's frequency, averaged over each of many chains."""
+    law = law / law.sum()
+
+    def which(state, info):
+        labels = state.position.local["assignment"].ravel()[SEATS]
+        same = labels[PAIRS[:, 0]] == labels[PAIRS[:, 1]]
+        number = jnp.sum(jnp.where(same, WEIGHTS, 0))
+        return (number == jnp.arange(64)).astype(jnp.float32)
+
+    run = sample(
+        KEY,
+        kernel,
+        None,
+        data,
+        num_chains=num_chains,
+        num_steps=num_steps,
+        burn_in=50,
+        reduce=which,
+    )
+    possible = law > 0
+    assert np.all(run.trace.mean[:, ~possible] == 0)
+    check_mean(run.trace.mean[:, possible], law[possible], 0.035)
+
+
+def make(**kwargs):
+    return hybrid_hdp(PROCESS, NORMAL, capacity=8, **kwargs)
+
+
+def rows():
+    for blocks in (1, 2, 3):
+        for sweeps in (1, 3):
+            fast = (blocks, sweeps) in [(1, 1), (3, 1)]
+            yield pytest.param(blocks, sweeps, marks=[] if fast else pytest.mark.full)
+
+
+@pytest.mark.parametrize("blocks,sweeps", list(rows()))
+def test_all_partitions_by_the_anchored_schedule(blocks, sweeps):
+    check_partitions(make(blocks=blocks, local_sweeps=sweeps), NORMAL_LAW, GROUPS)
+
+
+def test_all_partitions_by_demotion():
+    check_partitions(make(schedule="demotion"), NORMAL_LAW, GROUPS)
+
+
+def test_all_partitions_of_words():
+    words, alpha = np.array([0, 0, 1, 1]), 0.4
+
+    def marginal(members):
+        counts = np.bincount(words[members], minlength=3)
+        terms = [math.lgamma(alpha + c) - math.lgamma(alpha) for c in counts]
+        total = math.lgamma(3 * alpha) - math.lgamma(3 * alpha + counts.sum())
+        return sum(terms) + total
+
+    data = Groups.from_list([words[:1], words[1:3], words[3:]])
+    kernel = hybrid_hdp(PROCESS, DirichletCategorical(alpha, size=3), blocks=3, capacity=8)
+    check_partitions(kernel, exact(states(marginal)), data)
+
+
+@pytest.mark.full
+def test_random_concentrations():
+    """Gamma(2, 2) and Gamma(3, 2), by quadrature over both."""
+    grid = (np.arange(120) + 0.5) / 12
+    tops, groups = grid * np.exp(-2 * grid), grid**2 * np.exp(-2 * grid)
+    law = np.zeros(64)
+    for top, w in zip(grid, tops):
+        for group, v in zip(grid, groups):
+            law += w * v * exact(NORMAL_STATES, top, group)
+    process = HierarchicalDirichletProcess(1.0, 1.0, prior=(2.0, 2.0), group_prior=(3.0, 2.0))
+    check_partitions(collapsed_hdp(process, NORMAL, capacity=8), law, GROUPS)
+
+
+# ------------------------------------------------------------------------------ planted faults
+
+
+@pytest.fixture(autouse=True)
+def fresh_programs():
+    """A planted fault must not meet a program compiled without it."""
+    programs.cache_clear()
+
+
+def check_fails(kernel):
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_partitions(kernel, NORMAL_LAW, GROUPS)
+
+
+def test_the_published_schedule_is_not_exact():
+    check_fails(make(schedule="published", blocks=3))
+
+
+def test_a_weight_that_is_not_drawn_for_a_new_dish(monkeypatch):
+    """The share of a birth is Beta(1, a), not a half."""
+
+    def half(hyper, menu, k, uniform):
+        return menu._replace(weights=menu.weights.at[k].set(menu.rest / 2), rest=menu.rest / 2)
+
+    monkeypatch.setattr(franchise, "_give_weight", half)
+    check_fails(make())
+
+
+@pytest.mark.full
+def test_tables_that_are_customers(monkeypatch):
+    """As if every customer sat alone."""
+
+    def alone(hyper, weights, size, labels, uniforms):
+        return jnp.sum(franchise.count_dishes(labels, size, len(weights)), axis=0)
+
+    monkeypatch.setattr(MODULE, "seat", alone)
+    check_fails(make())
+
+
+@pytest.mark.full
+def test_a_group_concentration_forgotten_off_the_block(monkeypatch):
+    """Equation 13 of the paper without the factor of the weights."""
+    honest = franchise.sweep_restaurants
+
+    def forgetful(family, hyper, menu, *args):
+        total = jnp.sum(jnp.where(menu.instantiated, menu.weights, 0))
+        scaled = menu._replace(weights=menu.weights / total)
+        return honest(family, hyper, scaled, *args)
+
+    monkeypatch.setattr(MODULE, "sweep_restaurants", forgetful)
+    check_fails(make(blocks=3))

@@ -1,0 +1,158 @@
+"""Slice samplers of mixtures against all fifteen partitions of four points."""
+
+import importlib
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import ShardMap, Vmap, sample
+from sgmc_jax.bnp import DirichletProcess, NormalInverseWishart, PitmanYor, slice_mixture
+from sgmc_jax.processes import pitman_yor
+from tests.enumeration.test_mixture import (
+    KEY,
+    NORMAL,
+    X,
+    check_partitions,
+    exact,
+    exact_weights,
+    fresh_programs,  # noqa: F401
+    normal_marginal,
+)
+
+MODULE = importlib.import_module("sgmc_jax.bnp.slice_mixture")  # a function has this name too
+DATA = X[:, None]
+
+
+# the tail of a Pitman-Yor process is long: with a discount of 0.3 thousands of sticks are needed
+PROCESSES = {"dp": DirichletProcess(1.2), "py": PitmanYor(1.2, 0.1)}
+
+
+def make(process="dp", batch_size=None):
+    return slice_mixture(PROCESSES[process], NORMAL, batch_size=batch_size, capacity=64)
+
+
+def check(kernel, process="dp", **kwargs):
+    law = exact(PROCESSES[process], normal_marginal, X)
+    args = {"num_chains": 256, "num_steps": 1_500, "tolerance": 0.06} | kwargs
+    check_partitions(kernel, law, DATA, **args)
+
+
+FULL = [("py", 2), ("py", None), ("dp", 2), ("dp", 1)]
+
+
+@pytest.mark.parametrize(
+    "process,batch_size",
+    [("dp", None), *(pytest.param(*row, marks=pytest.mark.full) for row in FULL)],
+)
+def test_all_partitions(process, batch_size):
+    num_steps = 1_500 if batch_size is None else 3_000
+    check(make(process, batch_size), process, num_steps=num_steps)
+
+
+@pytest.mark.full
+def test_a_random_concentration():
+    """Gamma(2, 2), by quadrature."""
+    grid = (np.arange(4_000) + 0.5) / 200
+    density = grid * np.exp(-2 * grid)
+    rising = grid * (grid + 1) * (grid + 2) * (grid + 3)
+    law = sum(exact_weights(k) * np.sum(density * grid**k / rising) for k in range(1, 5))
+    kernel = slice_mixture(DirichletProcess(1.0, prior=(2.0, 2.0)), NORMAL, capacity=64)
+    args = {"num_chains": 512, "num_steps": 1_500, "tolerance": 0.06}
+    check_partitions(kernel, law / law.sum(), DATA, **args)
+
+
+@pytest.mark.full
+def test_the_law_holds_on_shards():
+    check(make(batch_size=2), engine=Vmap(2), num_steps=3_000)
+
+
+# ------------------------------------------------------------------------------ planted faults
+
+
+def check_fails(kernel, process="dp", **kwargs):
+    with pytest.raises(AssertionError, match="standard errors"):
+        check(kernel, process, **kwargs)
+
+
+def test_swaps_with_the_ratio_upside_down(monkeypatch):
+    honest = MODULE._swap_neighbours
+
+    def upside_down(key, order, counts, log_stick, log_left):
+        return honest(key, order, -counts, log_stick, log_left)
+
+    monkeypatch.setattr(MODULE, "_swap_neighbours", upside_down)
+    check_fails(make())
+
+
+@pytest.mark.full
+def test_sticks_that_miss_their_own_points(monkeypatch):
+    honest = pitman_yor.PitmanYor.draw_sticks
+
+    def wrong(self, key, hyper, counts):
+        return honest(self, key, hyper, jnp.maximum(counts - 1, 0))
+
+    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_sticks", wrong)
+    check_fails(make())
+
+
+@pytest.mark.full
+def test_a_discount_forgotten_in_the_tail(monkeypatch):
+    honest = pitman_yor.PitmanYor.draw_sticks
+
+    def wrong(self, key, hyper, counts):
+        bare = hyper | {"discount": jnp.where(jnp.any(counts > 0), hyper["discount"], 0)}
+        return honest(self, key, bare, counts)
+
+    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_sticks", wrong)
+    check_fails(make("py"), "py")
+
+
+# ---------------------------------------------------------------------- capacity and engines
+
+
+def test_the_chain_does_not_depend_on_the_capacity(x64):
+    rng = np.random.default_rng(0)
+    data = np.concatenate([rng.normal(c, 0.5, size=(15, 1)) for c in (-4.0, 0.0, 4.0)])
+    for batch_size in (None, 5):
+        runs = [
+            sample(
+                KEY,
+                slice_mixture(PitmanYor(2.0, 0.2), NORMAL, batch_size=batch_size, capacity=slots),
+                None,
+                data,
+                num_steps=60,
+            )
+            for slots in (2, 256)
+        ]
+        assert runs[0].capacity > 2 and not runs[0].info.overflow.any()
+        found = [run.trace.local["assignment"] for run in runs]
+        assert np.array_equal(*found)
+
+
+@pytest.mark.full
+def test_the_same_chain_on_eight_devices(x64):
+    rng = np.random.default_rng(1)
+    data = rng.normal(size=(45, 2)) * 3
+    kernel = slice_mixture(
+        DirichletProcess(1.0, prior=(2.0, 1.0)), NormalInverseWishart(dim=2), capacity=64
+    )
+    alone = sample(KEY, kernel, None, data, num_steps=100)
+    for engine in (ShardMap(8), Vmap(8)):
+        shared = sample(KEY, kernel, None, data, num_steps=100, engine=engine)
+        assert np.array_equal(alone.trace.local["assignment"], shared.trace.local["assignment"]), (
+            engine
+        )
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="batch_size must be"):
+        slice_mixture(PROCESSES["dp"], NORMAL, batch_size=0)
+    with pytest.raises(
+        ValueError, match="batch_size must be at most the number of items, 4, got 5"
+    ):
+        sample(KEY, make(batch_size=5), None, DATA, num_steps=1)
+    with pytest.raises(TypeError, match="process must be"):
+        slice_mixture(1.0, NORMAL)
+    with pytest.raises(TypeError, match="family must be"):
+        slice_mixture(PROCESSES["dp"], None)

@@ -1,0 +1,156 @@
+"""Split-merge moves against all fifteen partitions of four points, alone and in cycles."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import cycle
+from sgmc_jax._programs import programs
+from sgmc_jax.bnp import (
+    PoissonGamma,
+    collapsed_mixture,
+    hybrid_mixture,
+    split_merge,
+)
+from tests.enumeration.test_mixture import (
+    NORMAL,
+    PROCESSES,
+    X,
+    check_partitions,
+    exact,
+    normal_marginal,
+)
+
+SplitMerge = type(split_merge(PROCESSES["dp"], NORMAL))
+
+
+@pytest.fixture(autouse=True)
+def fresh_programs():
+    """A planted fault must not meet a program compiled without it."""
+    programs.cache_clear()
+
+
+def moves(process, **kwargs):
+    return split_merge(PROCESSES[process], NORMAL, **({"proposals": 2, "capacity": 8} | kwargs))
+
+
+def check(kernel, process, **kwargs):
+    law = exact(PROCESSES[process], normal_marginal, X)
+    args = {"num_steps": 500, "burn_in": 100, "tolerance": 0.06} | kwargs
+    check_partitions(kernel, law, X[:, None], **args)
+
+
+# ------------------------------------------------- alone: any two of four points may be seeds
+
+
+def test_all_partitions():
+    check(moves("py"), "py")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("process", PROCESSES)
+@pytest.mark.parametrize("proposals,scans", [(1, 1), (3, 3), (16, 1)])
+def test_all_partitions_at_length(process, proposals, scans):
+    kernel = moves(process, proposals=proposals, scans=scans)
+    check(kernel, process, num_steps=2_000, tolerance=0.025)
+
+
+@pytest.mark.full
+def test_another_family():
+    process, counts = PROCESSES["dp"], np.array([0, 1, 4, 6])
+    family = PoissonGamma(1.5, 0.7)
+
+    def marginal(x):
+        x = jnp.asarray(x, jnp.float32)[:, None]
+        return float(family.log_marginal(family.statistics(x, jnp.ones((1, len(x)))))[0])
+
+    kernel = split_merge(process, family, proposals=2, capacity=8)
+    data = counts[:, None].astype(np.float32)
+    check_partitions(
+        kernel, exact(process, marginal, counts), data, num_steps=1_000, tolerance=0.04
+    )
+
+
+# ------------------------------------------------------------------------------ in a cycle
+
+
+@pytest.mark.parametrize("process", ["dp", pytest.param("py", marks=pytest.mark.full)])
+def test_all_partitions_in_a_cycle(process):
+    hybrid = hybrid_mixture(PROCESSES[process], NORMAL, blocks=2, capacity=8)
+    check(cycle(hybrid, moves(process)), process)
+
+
+@pytest.mark.full
+def test_all_partitions_in_a_cycle_with_collapsed_sampling():
+    collapsed = collapsed_mixture(PROCESSES["py"], NORMAL, capacity=8)
+    check(cycle(moves("py"), collapsed), "py", num_steps=1_000, tolerance=0.04)
+
+
+# -------------------------------------------------------------------------- planted faults
+
+
+def check_fails(process):
+    with pytest.raises(AssertionError, match="standard errors"):
+        check(moves(process), process)
+
+
+def test_a_forgotten_proposal_density(monkeypatch):
+    honest = SplitMerge._sides
+
+    def forgetful(self, *args):
+        side, log_law = honest(self, *args)
+        return side, 0 * log_law
+
+    monkeypatch.setattr(SplitMerge, "_sides", forgetful)
+    check_fails("dp")
+
+
+def test_births_that_forget_the_number_of_clusters(monkeypatch):
+    honest = SplitMerge._decide
+
+    def undiscounted(self, key, hyper, *args):
+        return honest(self, key, hyper | {"discount": 0 * hyper["discount"]}, *args)
+
+    monkeypatch.setattr(SplitMerge, "_decide", undiscounted)
+    check_fails("py")
+
+
+def test_a_launch_that_sees_the_labels(monkeypatch):
+    """A scan from the present sides, as if they were the launch."""
+    honest = SplitMerge._sides
+
+    def peeping(self, key, blocks, pairs, unions, logits, labels):
+        current = unions.tiles.take(labels) == unions.tiles.own(pairs.slot[:, 1])[:, None]
+        together = unions.tiles.own(pairs.together)[:, None]
+        seen = self._logits(key, unions, (current | (unions.seed == 1)) & (unions.seed != 0))
+        logits = jnp.where(together, logits, seen)
+        return honest(self, key, blocks, pairs, unions, logits, labels)
+
+    monkeypatch.setattr(SplitMerge, "_sides", peeping)
+    check_fails("dp")
+
+
+@pytest.mark.full
+def test_pairs_that_share_a_cluster(monkeypatch):
+    """All pairs move at once, though they meet."""
+    honest = SplitMerge._pairs
+
+    def crowded(self, *args):
+        pairs, centres = honest(self, *args)
+        return pairs._replace(live=pairs.index[:, 0] != pairs.index[:, 1]), centres
+
+    monkeypatch.setattr(SplitMerge, "_pairs", crowded)
+    check_fails("dp")
+
+
+@pytest.mark.full
+def test_seeds_drawn_by_the_labels(monkeypatch):
+    """Only pairs in one cluster are drawn if there are any: splits without their inverse."""
+    honest = SplitMerge._pairs
+
+    def choosy(self, *args):
+        pairs, centres = honest(self, *args)
+        return pairs._replace(live=pairs.live & (pairs.together | (pairs.index[:, 0] > 1))), centres
+
+    monkeypatch.setattr(SplitMerge, "_pairs", choosy)
+    check_fails("dp")

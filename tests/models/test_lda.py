@@ -1,0 +1,232 @@
+"""Latent Dirichlet allocation: its data, its sweeps, its perplexity, streams, and bad input."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sgmc_jax import Given, Uniform, sample, scir
+from sgmc_jax.models import LDA
+from sgmc_jax.models._sweep import relative_weights, sweep, word_counts
+
+KEY = jax.random.key(19)
+K, V = 3, 6
+lda = LDA(K, V, alpha=0.3, beta=0.5)
+COUNTS = np.random.default_rng(2).poisson(0.8, (7, V)) * np.arange(7)[:, None]
+DOCUMENTS = lda.documents(COUNTS)
+
+
+def test_documents_hold_every_word_as_often_as_it_is_counted():
+    again = np.stack([np.bincount(row[row >= 0], minlength=V) for row in DOCUMENTS])
+    assert np.array_equal(again, COUNTS) and (DOCUMENTS[0] == -1).all()
+    matrix = sparse.csr_matrix(COUNTS)
+    parts = (matrix.data, matrix.indices, matrix.indptr)
+    for same in (
+        COUNTS.astype(float),
+        matrix,
+        sparse.coo_matrix(COUNTS),
+        parts,
+        COUNTS.astype("u1"),
+    ):
+        assert np.array_equal(lda.documents(same), DOCUMENTS)
+    longer = lda.documents(COUNTS, length=DOCUMENTS.shape[1] + 3)
+    assert longer.shape[1] == DOCUMENTS.shape[1] + 3 and (longer[:, -3:] == -1).all()
+    explicit_zero = (np.array([0, 2]), np.array([4, 1]), np.array([0, 2]))
+    assert lda.documents(explicit_zero).tolist() == [[1, 1]]
+    assert lda.documents(np.zeros((2, V), int)).tolist() == [[-1], [-1]]
+
+
+@pytest.mark.parametrize(
+    "counts,message",
+    [
+        (-COUNTS, "counts must not be negative, got -"),
+        (COUNTS / 2, "counts must be whole numbers, got 0.5|1.5|2.5"),
+        (COUNTS * np.nan, "counts must be finite"),
+        (COUNTS[:, 1:], "counts must have 6 columns, the vocabulary, got 5"),
+        (sparse.csr_matrix(COUNTS[:, 1:]), "counts must have 6 columns"),
+        (COUNTS[0], r"counts must be a matrix.*\(6,\)"),
+        ((np.ones(1), np.array([6]), np.array([0, 1])), "counts must be of words 0 to 5, got 6"),
+        ((np.ones(2), np.array([1]), np.array([0, 1])), "counts must be .values, columns"),
+    ],
+)
+def test_bad_counts_are_refused(counts, message):
+    with pytest.raises(ValueError, match=message):
+        lda.documents(counts)
+
+
+def test_bad_input_is_refused():
+    for kwargs, message in [
+        ({"alpha": 0.0}, "alpha must be finite and positive, got 0.0"),
+        ({"beta": -1.0}, "beta must be finite and positive, got -1.0"),
+        ({"beta": np.ones(V)}, r"beta must be one number, got shape \(6,\)"),
+        ({"num_topics": 0}, "num_topics must be a whole number of at least 1, got 0"),
+        ({"vocabulary": 2.5}, "vocabulary must be a whole number.*2.5"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            LDA(**{"num_topics": K, "vocabulary": V, "alpha": 0.3, "beta": 0.5} | kwargs)
+    with pytest.raises(ValueError, match="length must be at least"):
+        lda.documents(COUNTS, length=1)
+    with pytest.raises(ValueError, match='method must be "table" or "fresh", got'):
+        lda.counts(Uniform(2), method="saga")
+    with pytest.raises(ValueError, match="draws must be 1 for a table, got 2"):
+        lda.counts(Uniform(2), draws=2)
+    with pytest.raises(ValueError, match="sweeps must be a whole number.*got 0"):
+        lda.gibbs(sweeps=0)
+    with pytest.raises(ValueError, match="documents must have some with two words"):
+        lda.perplexity(KEY, lda.start(KEY), DOCUMENTS[:1])
+    for kernel in (scir(lda.counts(Uniform(2)), 0.1), lda.gibbs(), lda.collapsed()):
+        for position, data, message in [
+            (
+                np.zeros((K, V - 1), np.float32),
+                DOCUMENTS,
+                r"position must be an.*\(3, 6\).*\(3, 5\)",
+            ),
+            (lda.start, DOCUMENTS + 1, "data must be of words 0 to 5, padded with -1, got 0 to 6"),
+            (lda.start, COUNTS.astype(np.float32), "data must be rows of word indices.*float32"),
+        ]:
+            with pytest.raises(ValueError, match=message):
+                sample(KEY, kernel, position, data, num_steps=1)
+
+
+# ------------------------------------------------------------------------------------- sweeps
+
+
+def swept(key, words, lanes=3, topics=None):
+    weights = relative_weights(lda.start(jax.random.key(1)))
+    topics = jnp.full(words.shape, -1, jnp.int16) if topics is None else topics
+    return sweep(key, weights, words, topics, lda.alpha, num_sweeps=2, lanes=lanes)
+
+
+def test_draws_do_not_depend_on_lanes_nor_on_padding():
+    words = jnp.asarray(DOCUMENTS)
+    topics = swept(KEY, words)
+    assert np.array_equal(topics >= 0, DOCUMENTS >= 0) and topics.max() == K - 1
+    for lanes in (1, 4, 16):
+        assert np.array_equal(swept(KEY, words, lanes), topics)
+    one_sweep = lambda words: sweep(
+        KEY,
+        relative_weights(lda.start(jax.random.key(1))),
+        words,
+        jnp.full(words.shape, -1, jnp.int16),
+        lda.alpha,
+        num_sweeps=1,
+        lanes=2,
+    )
+    padded = jnp.pad(words, ((0, 2), (0, 5)), constant_values=-1)
+    assert np.array_equal(one_sweep(padded)[:-2, :-5], one_sweep(words))
+
+
+def test_chains_with_batches_of_their_own_are_those_of_a_loop():
+    batches = jnp.stack(
+        [jnp.asarray(DOCUMENTS)[jnp.array(rows)] for rows in ([0, 1], [5, 6], [2, 0])]
+    )
+    keys = jax.random.split(KEY, 3)
+    together = jax.jit(jax.vmap(swept))(keys, batches)
+    apart = jnp.stack([swept(key, batch) for key, batch in zip(keys, batches)])
+    assert np.array_equal(together, apart)
+
+
+def test_little_time_goes_into_padding():
+    """Lengths as skewed as those of abstracts: the groups' padding is below a fifth."""
+    lengths = np.sort(np.random.default_rng(0).lognormal(5.0, 0.6, 300).astype(int))[::-1]
+    lanes = LDA(2, 2, 1.0, 1.0).lanes
+    visited = sum(lanes * lengths[i] for i in range(0, len(lengths), lanes))
+    assert visited < 1.2 * lengths.sum() < 0.5 * len(lengths) * lengths[0]
+
+
+def test_words_are_counted_by_topic_and_weight():
+    words = jnp.array([[0, 0, 5], [1, -1, -1]])
+    topics = jnp.array([[2, 1, 1], [0, -1, -1]], jnp.int16)
+    counts = word_counts(words, topics, jnp.array([1.0, 10.0]), K, V)
+    expected = np.zeros((K, V))
+    expected[2, 0] = expected[1, 0] = expected[1, 5] = 1
+    expected[0, 1] = 10
+    np.testing.assert_array_equal(counts, expected)
+
+
+def test_float64(x64):
+    kernel = scir(lda.counts(Uniform(3)), 0.5)
+    run = sample(KEY, kernel, lda.start(KEY).astype(jnp.float64), DOCUMENTS, num_steps=3)
+    assert run.trace.dtype == np.float64 and np.isfinite(run.trace).all()
+
+
+# --------------------------------------------------------------------------------- perplexity
+
+
+def planted(num_documents=60, seed=3):
+    """Topics with two words each, and documents of one topic."""
+    phi = np.kron(np.eye(K), np.full(2, 0.5))
+    rng = np.random.default_rng(seed)
+    return phi, rng.multinomial(20, phi[rng.integers(0, K, num_documents)])
+
+
+def test_perplexity_of_known_topics():
+    """Documents of one topic with two equal words: 2 by the truth, V by flat topics."""
+    phi, counts = planted()
+    sharp = LDA(K, V, alpha=1e-3, beta=0.1)
+    documents = sharp.documents(counts)
+    truth = np.log(phi + 1e-6)
+    assert abs(sharp.perplexity(KEY, truth, documents) - 2) < 0.02
+    flat = np.zeros((K, V))
+    assert abs(sharp.perplexity(KEY, flat, documents) - V) < 1e-3
+    # p(w) is averaged over draws before the logarithm: 2 / (1/2 + 1/6)
+    both = sharp.perplexity(KEY, np.stack([truth, flat]), documents)
+    assert abs(both - 2 / (0.5 + 1 / V)) < 0.02
+
+
+def test_unseen_words_keep_their_prior_mass():
+    documents = lda.documents(np.array([[3, 2, 1, 0, 0, 0]] * 4))
+    held_out = lda.documents(np.array([[1, 1, 1, 1, 1, 1]] * 4))
+    run = sample(KEY, lda.gibbs(), lda.start, documents, num_steps=300, burn_in=100)
+    mean = jax.nn.softmax(run.trace).mean((0, 1))
+    assert (mean[3:] > 0.02).all()
+    assert lda.perplexity(KEY, run.trace, held_out) < 30
+    rare = run.trace.at[:, :, 5].set(-300.0) if hasattr(run.trace, "at") else run.trace.copy()
+    rare[:, :, 5] = -300.0  # underflows, and yet the logarithm is finite
+    assert np.isfinite(np.log(lda.perplexity(KEY, rare, held_out)))
+
+
+@pytest.mark.parametrize("name", ["gibbs", "collapsed", "table", "fresh", "stream", "warm start"])
+def test_planted_topics_are_found(name):
+    phi, counts = planted()
+    model = LDA(K, V, alpha=0.1, beta=0.1)
+    documents, held_out = model.documents(counts[:40]), model.documents(counts[40:])
+    start, data = model.start, documents
+    kernel = {
+        "gibbs": model.gibbs(),
+        "collapsed": model.collapsed(),
+        "table": scir(model.counts(Uniform(10)), 0.5),
+        "fresh": scir(model.counts(Uniform(20), method="fresh"), 0.05),
+        "stream": scir(model.counts(Given(40), method="fresh"), 0.05),
+        "warm start": model.gibbs(),
+    }[name]
+    if name == "stream":
+        data = lambda i: documents[(np.arange(20) + 20 * i) % 40]
+    if name == "warm start":
+        start = model.warm_start(KEY, documents, sweeps=100)
+    run = sample(KEY, kernel, start, data, num_steps=400, burn_in=300, thin=10)
+    assert model.perplexity(KEY, run.trace, held_out) < 2.3
+
+
+def test_a_corpus_on_disk(tmp_path):
+    """Compressed rows in files that are mapped, not read: every step loads its documents alone."""
+    phi, counts = planted(500)
+    matrix = sparse.csr_matrix(counts)
+    for name in ("data", "indices", "indptr"):
+        np.save(tmp_path / f"{name}.npy", getattr(matrix, name))
+    model = LDA(K, V, alpha=0.1, beta=0.1)
+    data, indices, indptr = (
+        np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("data", "indices", "indptr")
+    )
+
+    def batch(i):
+        first = i * 25 % 500
+        starts = indptr[first : first + 26]
+        rows = slice(starts[0], starts[-1])
+        return model.documents((data[rows], indices[rows], starts - starts[0]), length=20)
+
+    kernel = scir(model.counts(Given(500), method="fresh", burn_in=10), 0.01)
+    run = sample(KEY, kernel, model.start, batch, num_steps=400, burn_in=300, thin=10)
+    held_out = model.documents(planted(20, seed=4)[1])
+    assert model.perplexity(KEY, run.trace, held_out) < 2.2
