@@ -40,7 +40,7 @@ def kmeans_plus_plus(
         (n,) int32 labels below K. Not every label need be in use.
 
     Raises:
-        ValueError: if a number is out of its range or the data is not finite.
+        ValueError: if a number is out of its range.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -57,7 +57,6 @@ def kmeans_plus_plus(
     _checks.whole("rounds", rounds, 0)
     _checks.whole("candidates", candidates)
     leading_axis(data)
-    _checks.finite("data", data)
     x = as_points(data)
     x = x - jnp.mean(x, axis=0)  # distances by matrix products cancel far from the origin
     centres = _seeds(key, x, num_clusters, candidates)

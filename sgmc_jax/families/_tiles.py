@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Int, PyTree
-
-from ._statistics import product
 
 _TILES, _SMALLEST, _LARGEST = 128, 16, 1024  # about so many tiles; items in one
 
@@ -56,8 +55,7 @@ class Tiles(NamedTuple):
         one_hot = jnp.arange(self.num_labels)[:, None] == self.label
 
         def leaf(x: Array) -> Array:
-            flat = product(one_hot.astype(x.dtype), x.reshape(x.shape[0], -1))
-            return flat.reshape(self.num_labels, *x.shape[1:])
+            return jnp.tensordot(one_hot.astype(x.dtype), x, 1, precision=lax.Precision.HIGHEST)
 
         return jax.tree.map(leaf, of_tile)
 

@@ -78,12 +78,13 @@ def _sweep_group(
 
     def place(t: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         counts, topics = carry
-        i = t % longest
+        turn, i = jnp.divmod(t, longest)
         word, mine = words[i], (topics[i][:, None] == each).astype(dtype)
         weight = weights[word] if own is None else weights[word] - mine * own
         mass = (alpha + counts - mine) * weight
         mass = jnp.matmul(mass, triangle, precision="highest")
-        level = uniform(word_pair(key, rows, t, dtype)[0], dtype) * mass[:, -1]
+        count = i * num_sweeps + turn  # alike in every group and however long its padding
+        level = uniform(word_pair(key, rows, count, dtype)[0], dtype) * mass[:, -1]
         new = jnp.sum(mass < level[:, None], axis=1, dtype=topics.dtype)
         new = jnp.where(word >= 0, new, -1)
         return counts - mine + (new[:, None] == each), topics.at[i].set(new)

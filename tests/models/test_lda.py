@@ -92,9 +92,9 @@ def test_bad_input_is_refused():
 # ------------------------------------------------------------------------------------- sweeps
 
 
-def swept(key, words, lanes=3, topics=None):
+def swept(key, words, lanes=3):
     weights = relative_weights(lda.start(jax.random.key(1)))
-    topics = jnp.full(words.shape, -1, jnp.int16) if topics is None else topics
+    topics = jnp.full(words.shape, -1, jnp.int16)
     return sweep(key, weights, words, topics, lda.alpha, num_sweeps=2, lanes=lanes)
 
 
@@ -104,17 +104,8 @@ def test_draws_do_not_depend_on_lanes_nor_on_padding():
     assert np.array_equal(topics >= 0, DOCUMENTS >= 0) and topics.max() == K - 1
     for lanes in (1, 4, 16):
         assert np.array_equal(swept(KEY, words, lanes), topics)
-    one_sweep = lambda words: sweep(
-        KEY,
-        relative_weights(lda.start(jax.random.key(1))),
-        words,
-        jnp.full(words.shape, -1, jnp.int16),
-        lda.alpha,
-        num_sweeps=1,
-        lanes=2,
-    )
     padded = jnp.pad(words, ((0, 2), (0, 5)), constant_values=-1)
-    assert np.array_equal(one_sweep(padded)[:-2, :-5], one_sweep(words))
+    assert np.array_equal(swept(KEY, padded)[:-2, :-5], topics)
 
 
 def test_chains_with_batches_of_their_own_are_those_of_a_loop():
@@ -182,7 +173,7 @@ def test_unseen_words_keep_their_prior_mass():
     mean = jax.nn.softmax(run.trace).mean((0, 1))
     assert (mean[3:] > 0.02).all()
     assert lda.perplexity(KEY, run.trace, held_out) < 30
-    rare = run.trace.at[:, :, 5].set(-300.0) if hasattr(run.trace, "at") else run.trace.copy()
+    rare = np.array(run.trace)
     rare[:, :, 5] = -300.0  # underflows, and yet the logarithm is finite
     assert np.isfinite(np.log(lda.perplexity(KEY, rare, held_out)))
 

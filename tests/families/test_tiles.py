@@ -1,0 +1,85 @@
+"""Tiles of items by label, and the statistics that are sums over them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax.families import (
+    DirichletMultinomial,
+    NormalGamma,
+    NormalInverseWishart,
+    NormalKnownCovariance,
+    PoissonGamma,
+)
+from sgmc_jax.families import _tiles as tiles_module
+from sgmc_jax.families._tiles import Tiles
+
+FAMILIES = {
+    "known": NormalKnownCovariance(np.zeros(3), np.eye(3), np.eye(3)),
+    "wishart": NormalInverseWishart(3),
+    "diagonal": NormalGamma(3),
+    "counts": DirichletMultinomial(1.0, size=3),
+    "poisson": PoissonGamma(np.ones(3), 1.0),
+}
+SIZES = [(0, 2), (1, 1), (5, 4), (16, 3), (300, 7), (5_000, 3)]
+
+
+def some(num_items, num_labels, seed=0):
+    """Labels of which some name nothing, and none is in use for the last but one."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(-1, num_labels + 1, num_items)
+    return np.where(labels == num_labels - 2, 0, labels)
+
+
+@pytest.mark.parametrize("num_items,num_labels", SIZES)
+def test_every_labelled_item_is_in_one_tile_of_its_label(num_items, num_labels):
+    labels = some(num_items, num_labels)
+    index, real, label, _ = Tiles.of(jnp.asarray(labels), num_labels)
+    named = (labels >= 0) & (labels < num_labels)
+    np.testing.assert_array_equal(np.sort(index[real]), np.flatnonzero(named))
+    np.testing.assert_array_equal(
+        labels[index][real], np.broadcast_to(label[:, None], index.shape)[real]
+    )
+    assert np.all(np.diff(index, axis=1)[np.asarray(real)[:, 1:]] > 0)  # in their order
+
+
+@pytest.mark.parametrize("num_items,num_labels", SIZES[1:])
+def test_untile_undoes_take(num_items, num_labels):
+    labels = jnp.asarray(some(num_items, num_labels))
+    tiles, x = Tiles.of(labels, num_labels), jnp.arange(num_items)
+    back = tiles.untile(tiles.take(x) + 1, -x)
+    named = (labels >= 0) & (labels < num_labels)
+    np.testing.assert_array_equal(back, np.where(named, x + 1, -x))
+
+
+def test_the_order_where_label_and_index_do_not_fit_one_word(monkeypatch):
+    labels = jnp.asarray(some(50, 4) % 4)
+    words = tiles_module._stable_order(labels, 4)
+    np.testing.assert_array_equal(words, jnp.argsort(labels))
+    many = tiles_module._stable_order(labels, 2**30)
+    np.testing.assert_array_equal(many, words)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("num_items", [0, 1, 700])
+def test_label_statistics_are_those_of_the_one_hot_weights(name, num_items, x64):
+    family, labels = FAMILIES[name], some(num_items, 6)
+    items = np.random.default_rng(1).poisson(3.0, (num_items, 3)).astype(float)
+    one_hot = jnp.asarray(labels == np.arange(6)[:, None], float)
+    expected = family.statistics(items, one_hot)
+    found = family.label_statistics(items, jnp.asarray(labels), 6)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12, 1e-12), found, expected)
+    chains = jnp.stack([jnp.asarray(labels)] * 2)
+    mapped = jax.vmap(lambda z: family.label_statistics(items, z, 6))(chains)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a[1], b, 1e-12, 1e-12), mapped, expected)
+
+
+@pytest.mark.parametrize("dim", [1, 16, 17, 40])
+def test_bands_leave_out_nothing_but_zeros(dim, x64):
+    family = NormalInverseWishart(dim)
+    x = np.random.default_rng(0).normal(size=(50, dim))
+    params = family.draw(jax.random.key(0), family.statistics(x, jnp.ones((2, 50))))
+    y = np.einsum("kij,knj->kni", params.whitener, x - params.mean[:, None])
+    scale = np.linalg.slogdet(params.whitener)[1][:, None] - 0.5 * dim * np.log(2 * np.pi)
+    np.testing.assert_allclose(family.scores(params, x), scale - 0.5 * (y**2).sum(2), rtol=1e-10)

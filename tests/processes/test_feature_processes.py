@@ -1,0 +1,177 @@
+"""Beta-Bernoulli and gamma-Poisson processes: sums, conditionals and hyper-parameters."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats as st
+from scipy.special import betaln, gammaln
+
+from sgmc_jax.processes import BetaBernoulli, GammaPoisson
+from tests.laws.moments import Z
+
+KEY = jax.random.key(1)
+BOTH = [BetaBernoulli, GammaPoisson]
+
+
+@pytest.mark.parametrize("make", BOTH)
+@pytest.mark.parametrize("c", [0.3, 1.0, 2.5])
+def test_births_are_the_growth_of_the_expected_number(make, c, x64):
+    process = make(1.7, c)
+    hyper = process.start()
+    for n in (1, 2, 10, 1000):
+        grown = process.exposure(hyper["concentration"], n)
+        if n > 1:
+            grown = grown - process.exposure(hyper["concentration"], n - 1)
+        np.testing.assert_allclose(process.birth_rate(hyper, n), 1.7 * grown, rtol=1e-5)
+
+
+def test_the_expected_number_of_columns(x64):
+    expected = sum(0.4 / (0.4 + i) for i in range(50))
+    np.testing.assert_allclose(BetaBernoulli(1.0).exposure(jnp.array(0.4), 50), expected, rtol=1e-6)
+
+
+def test_births_among_many_items_in_float32():
+    """A difference of two expected numbers would have no digit left."""
+    rate = BetaBernoulli(2.0, 3.0).birth_rate(BetaBernoulli(2.0, 3.0).start(), 10**7)
+    np.testing.assert_allclose(rate, 6 / (10**7 + 2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("c", [0.3, 1.0, 2.5])
+def test_columns_of_the_beta_process(c, x64):
+    """K log(a c) - a e + sum log B(m, n - m + c)."""
+    counts, n = np.array([7, 1, 0, 20]), 20
+    process = BetaBernoulli(1.7, c)
+    m = counts[counts > 0]
+    expected = 3 * math.log(1.7 * c) + betaln(m, n - m + c).sum()
+    expected -= 1.7 * sum(c / (c + i) for i in range(n))
+    got = jax.jit(process.logdensity)(process.start(), jnp.asarray(counts), n)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("c", [0.3, 2.5])
+def test_columns_of_the_gamma_process(c, x64):
+    """K log(a c) - a c log(1 + n / c) + sum log Gamma(m) - m log(c + n)."""
+    counts, n = np.array([7, 1, 0, 35]), 20
+    process = GammaPoisson(1.7, c)
+    m = counts[counts > 0]
+    expected = 3 * math.log(1.7 * c) + np.sum(gammaln(m) - m * math.log(c + n))
+    expected -= 1.7 * c * math.log1p(n / c)
+    got = jax.jit(process.logdensity)(process.start(), jnp.asarray(counts), n)
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
+
+
+def test_columns_in_float32_tell_concentrations_apart():
+    """The part that knows of c is small, though the whole is of the order of n log n."""
+    counts, n = np.array([400_000, 3]), 1_000_000
+    process = BetaBernoulli(1.0)
+    high, low = jax.jit(jax.vmap(lambda c: process.log_column(c, counts, n)))(jnp.array([1.3, 1.1]))
+    exact = betaln(counts, n - counts + 1.3) - betaln(counts, n - counts + 1.1)
+    np.testing.assert_allclose(high - low, exact, rtol=1e-3, atol=1e-6)
+
+
+def test_weights():
+    """Beta(m, n - m + c), and Gamma(m, c + n)."""
+    counts, n, num = jnp.array([3, 9]), 10, 20_000
+    keys = jax.random.split(KEY, num)
+    for process, law in [
+        (BetaBernoulli(1.0, 2.0), st.beta([3, 9], [9.0, 3.0])),
+        (GammaPoisson(1.0, 2.0), st.gamma([3, 9], scale=1 / 12)),
+    ]:
+        hyper = process.start()
+        drawn = jax.vmap(lambda key: process.draw_weights(key, hyper, counts, n))(keys)
+        values = np.exp(drawn) if isinstance(process, GammaPoisson) else jax.nn.sigmoid(drawn)
+        error = np.abs(np.mean(values, axis=0) - law.mean())
+        assert np.all(error < Z * law.std() / np.sqrt(num)), error
+
+
+def test_steps_of_entries_are_ratios_of_probabilities():
+    """The weight given: Bernoulli and Poisson. Integrated out: m / (n - 1 + c - m), and Polya."""
+    bernoulli, poisson = BetaBernoulli(1.0, 2.0), GammaPoisson(1.0, 2.0)
+    np.testing.assert_allclose(bernoulli.log_step(0.7, jnp.array(0)), 0.7)
+    others, lower, n = jnp.array(4), jnp.arange(5), 10
+    odds = bernoulli.log_tail_step(bernoulli.start(), others, n, jnp.array(0))
+    np.testing.assert_allclose(odds, math.log(4 / (n - 1 + 2 - 4)), rtol=1e-6)
+    pmf = st.poisson(math.exp(0.7)).logpmf
+    np.testing.assert_allclose(
+        poisson.log_step(0.7, lower), pmf(lower + 1) - pmf(lower), rtol=1e-5, atol=1e-6
+    )
+    pmf = st.nbinom(4, 1 - 1 / 12).logpmf
+    steps = poisson.log_tail_step(poisson.start(), others, n, lower)
+    np.testing.assert_allclose(steps, pmf(lower + 1) - pmf(lower), rtol=1e-5)
+
+
+def test_pairs_of_neighbours():
+    """A count's pair is drawn by a fair coin, which leaves a uniform unused."""
+    uniform = (jnp.arange(1000) + 0.5) / 1000
+    lower, unused = GammaPoisson(1.0).lower(jnp.full(1000, 3), uniform)
+    assert np.array_equal(np.unique(lower, return_counts=True)[1], [500, 500])
+    for pair in (2, 3):
+        np.testing.assert_allclose(unused[lower == pair], (np.arange(500) + 0.5) / 500, atol=1e-6)
+    assert GammaPoisson(1.0).lower(jnp.array(0), jnp.array(0.2))[0] == -1
+    assert BetaBernoulli(1.0).lower(jnp.array(1), jnp.array(0.2))[0] == 0
+
+
+def test_entries_of_columns_that_no_other_has():
+    """The logarithmic law P(z) ~ p^z / z, p = 1 / (c + n)."""
+    num, p = 100_000, 1 / 1.4
+    process = GammaPoisson(1.0, 0.4)
+    u, v = jax.random.uniform(KEY, (2, num), minval=1e-7)
+    sizes = np.asarray(process.birth_size(process.start(), 1, u, v))
+    frequency = np.bincount(sizes, minlength=5)[:5] / num
+    expected = st.logser(p).pmf(np.arange(5))
+    assert np.all(np.abs(frequency - expected) < Z * np.sqrt(expected / num) + 1e-12)
+    assert np.all(BetaBernoulli(1.0).birth_size({}, 1, u, v) == 1)
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_hyper_parameters_given_columns(make):
+    """The chain of redraws against quadrature over the concentration."""
+    counts, n, prior, other = jnp.array([5, 1, 2, 0]), 6, (2.0, 1.0), (3.0, 2.0)
+    process = make(1.0, 1.0, prior=prior, concentration_prior=other)
+
+    def log_target(log_c):
+        hyper = {"mass": jnp.array(1.0), "concentration": jnp.exp(log_c)}
+        exposure = process.exposure(hyper["concentration"], n)
+        log = process.logdensity(hyper, counts, n) + exposure  # at mass 1, without its exponent
+        shape, rate = prior[0] + 3, prior[1] + exposure
+        log = log - shape * jnp.log(rate) + other[0] * log_c - other[1] * jnp.exp(log_c)
+        return log, shape / rate
+
+    grid = jnp.linspace(-7, 3.5, 2_000)
+    log, mass = jax.jit(jax.vmap(log_target))(grid)
+    weight = np.exp(log - log.max())
+    weight = weight / weight.sum()
+    expected = np.array([weight @ mass, weight @ np.asarray(grid)])
+
+    def chain(key):
+        def step(hyper, key):
+            hyper = process.redraw(key, hyper, counts, n)
+            return hyper, jnp.stack([hyper["mass"], jnp.log(hyper["concentration"])])
+
+        return jax.lax.scan(step, process.start(), jax.random.split(key, 600))[1][100:].mean(0)
+
+    means = np.asarray(jax.jit(jax.vmap(chain))(jax.random.split(KEY, 300)))
+    standard = means.std(0, ddof=1) / np.sqrt(300)
+    assert np.all(np.abs(means.mean(0) - expected) < Z * standard), (means.mean(0), expected)
+    assert np.all(standard < 0.01)
+
+
+def test_the_beta_process_of_one_item_is_poisson():
+    """P(K = k) of one item, summed over k, is 1 and has mean a."""
+    process = BetaBernoulli(1.3, 0.6)
+    num = np.arange(12)
+    counts = (num < num[:, None]).astype(np.int32)
+    log = jax.jit(jax.vmap(lambda counts: process.logdensity(process.start(), counts, 1)))(counts)
+    np.testing.assert_allclose(np.exp(log - gammaln(num + 1)), st.poisson(1.3).pmf(num), rtol=1e-5)
+
+
+def test_bad_input():
+    for make in BOTH:
+        for arguments in [(-1.0,), (0.0,), (1.0, 0.0), (1.0, np.inf)]:
+            with pytest.raises(ValueError, match="mass|concentration"):
+                make(*arguments)
+        with pytest.raises(ValueError, match="prior"):
+            make(1.0, prior=(1.0, -1.0))
