@@ -70,6 +70,7 @@ def check_engines(model, num_items, engines):
             )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "model,schedule,blocks",
     [

@@ -61,6 +61,7 @@ def test_the_same_chain_on_any_engine(num_groups, x64):
     check_engines(words, [Vmap(8), Pmap(8), Vmap(2)])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("schedule,blocks", [("anchored", 3), ("demotion", 1)])
 def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
     kernels = [
@@ -84,7 +85,7 @@ def test_planted_topics_are_found():
 
 
 def test_empty_and_single_groups():
-    for sizes in ([0, 1, 0], [1], [2, 0]):
+    for sizes in ([0, 1, 0], [1]):
         words = Groups(np.zeros((len(sizes), 2), int), np.array(sizes))
         run = sample(KEY, hybrid_hdp(*parts(), blocks=2), None, words, num_steps=20)
         assert np.isfinite(run.trace.shared["weights"]).all()

@@ -63,7 +63,9 @@ def test_blocks_are_a_multiple_of_the_shards():
         sample(KEY, kernel, None, X, num_steps=1, engine=Vmap(4))
 
 
-@pytest.mark.parametrize("schedule,blocks", [("anchored", 3), ("demotion", 1)])
+@pytest.mark.parametrize(
+    "schedule,blocks", [("anchored", 3), pytest.param("demotion", 1, marks=pytest.mark.full)]
+)
 def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
     family = NormalKnownCovariance(np.zeros(2), 0.25 * np.eye(2), 16.0 * np.eye(2))
     runs = [
@@ -82,8 +84,9 @@ def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
 
 def test_planted_clusters_are_found():
     corners = 8.0 * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
-    truth = _rng.integers(0, 4, 60)
-    data = corners[truth] + 0.5 * _rng.normal(size=(60, 2))
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 4, 60)
+    data = corners[truth] + 0.5 * rng.normal(size=(60, 2))
     family = NormalKnownCovariance(np.zeros(2), 0.25 * np.eye(2), 64.0 * np.eye(2))
     run = sample(KEY, hybrid(PROCESS, family, blocks=5), None, data, num_steps=300, burn_in=100)
     found = labels(run)[:, :, None] == labels(run)[:, None]

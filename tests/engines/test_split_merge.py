@@ -16,14 +16,14 @@ from sgmc_jax.bnp import (
 
 KEY = jax.random.key(4)
 PROCESS = DirichletProcess(1.0, prior=(2.0, 1.0))
-_rng = np.random.default_rng(0)
 
 
 def planted(num_items, dim, num_clusters, distance):
     """Items around random centres, and the labels they came from."""
-    centres = distance * _rng.normal(size=(num_clusters, dim))
-    truth = _rng.integers(0, num_clusters, num_items)
-    return centres[truth] + _rng.normal(size=(num_items, dim)), truth
+    rng = np.random.default_rng(0)
+    centres = distance * rng.normal(size=(num_clusters, dim))
+    truth = rng.integers(0, num_clusters, num_items)
+    return centres[truth] + rng.normal(size=(num_items, dim)), truth
 
 
 def both(family, capacity, blocks=8, **kwargs):
@@ -96,8 +96,9 @@ def test_one_cluster_is_split_into_many():
 @pytest.mark.full
 def test_scattered_clusters_are_merged():
     """Labels at random: blind divisions undo what no division by the data would propose."""
-    data = _rng.normal(size=(300, 4)).astype(np.float32)
-    start = _rng.integers(0, 6, 300)
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(300, 4)).astype(np.float32)
+    start = rng.integers(0, 6, 300)
     run = sample(KEY, both(NormalInverseWishart(4), 16), start, data, num_steps=60)
     assert np.bincount(labels(run)[-1]).max() > 280
 

@@ -104,6 +104,7 @@ def check_schedule(process, schedule, blocks, sweeps):
     check_partitions(kernel, exact(process, normal_marginal, X), X[:, None])
 
 
+@pytest.mark.full
 def test_collapsed_mixture_of_counts():
     counts = np.array([0, 1, 4, 6])
     marginal = lambda x: (

@@ -111,6 +111,7 @@ def test_a_discount_forgotten_in_the_tail(monkeypatch):
 # ---------------------------------------------------------------------- capacity and engines
 
 
+@pytest.mark.full
 def test_the_chain_does_not_depend_on_the_capacity(x64):
     rng = np.random.default_rng(0)
     data = np.concatenate([rng.normal(c, 0.5, size=(15, 1)) for c in (-4.0, 0.0, 4.0)])

@@ -81,7 +81,7 @@ def test_weights():
         (GammaPoisson(1.0, 2.0), st.gamma([3, 9], scale=1 / 12)),
     ]:
         hyper = process.start()
-        drawn = jax.vmap(lambda key: process.draw_weights(key, hyper, counts, n))(keys)
+        drawn = jax.vmap(process.draw_weights, (0, None, None, None))(keys, hyper, counts, n)
         values = np.exp(drawn) if isinstance(process, GammaPoisson) else jax.nn.sigmoid(drawn)
         error = np.abs(np.mean(values, axis=0) - law.mean())
         assert np.all(error < Z * law.std() / np.sqrt(num)), error
