@@ -1,5 +1,7 @@
 """Scalable Bayesian sampling in JAX: pure kernels as (init, step) pairs over pytrees."""
 
+from . import bnp as bnp
+from . import models as models
 from . import random as random
 from ._types import Estimate as Estimate
 from ._types import Estimator as Estimator
