@@ -15,6 +15,8 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
+from sgmc_jax._programs import programs  # noqa: E402
+
 if hasattr(jax, "enable_x64"):  # jax >= 0.8
     _enable_x64 = jax.enable_x64
 else:
@@ -26,3 +28,14 @@ def x64():
     """Run the test in float64."""
     with _enable_x64(True):
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_program_outlives_its_fault(request):
+    """A planted fault must not meet a program compiled without it, nor leave one behind."""
+    planted = "monkeypatch" in request.fixturenames
+    if planted:
+        programs.cache_clear()
+    yield
+    if planted:
+        programs.cache_clear()

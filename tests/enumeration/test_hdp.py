@@ -11,7 +11,6 @@ from scipy.stats import multivariate_normal
 
 import sgmc_jax.bnp._franchise as franchise
 from sgmc_jax import sample
-from sgmc_jax._programs import programs
 from sgmc_jax.bnp import (
     DirichletCategorical,
     Groups,
@@ -160,12 +159,6 @@ def test_random_concentrations():
 
 
 # ------------------------------------------------------------------------------ planted faults
-
-
-@pytest.fixture(autouse=True)
-def fresh_programs():
-    """A planted fault must not meet a program compiled without it."""
-    programs.cache_clear()
 
 
 def check_fails(kernel):

@@ -11,7 +11,6 @@ from scipy.special import gammaln
 
 import sgmc_jax.models._sweep as sweeps
 from sgmc_jax import Full, Uniform, sample, scir, sgrld_simplex
-from sgmc_jax._programs import programs
 from sgmc_jax.models import LDA
 from tests.laws.moments import check_mean
 
@@ -106,16 +105,8 @@ def test_averages_need_fixed_totals_and_a_small_step_size():
 # ------------------------------------------------------------------------------ planted faults
 
 
-@pytest.fixture
-def fresh_programs():
-    """A planted fault must not meet a program compiled without it."""
-    programs.cache_clear()
-    yield
-    programs.cache_clear()
-
-
 @pytest.mark.parametrize("fault", ["own word counted", "own word counted in its weight"])
-def test_a_word_that_counts_itself_is_seen(monkeypatch, fresh_programs, fault):
+def test_a_word_that_counts_itself_is_seen(monkeypatch, fault):
     honest = sweeps._sweep_group
 
     def faulty(key, weights, group, alpha, num_sweeps, own):

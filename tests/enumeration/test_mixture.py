@@ -12,7 +12,6 @@ from scipy.stats import multivariate_normal
 
 import sgmc_jax.bnp._collapsed as collapsed
 from sgmc_jax import sample
-from sgmc_jax._programs import programs
 from sgmc_jax.bnp import (
     DirichletProcess,
     NormalKnownCovariance,
@@ -158,12 +157,6 @@ def exact_weights(num_clusters):
 
 
 # ------------------------------------------------------------------------------ planted faults
-
-
-@pytest.fixture(autouse=True)
-def fresh_programs():
-    """A planted fault must not meet a program compiled without it."""
-    programs.cache_clear()
 
 
 def check_fails(kernel, process="dp"):

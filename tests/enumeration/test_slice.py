@@ -16,7 +16,6 @@ from tests.enumeration.test_mixture import (
     check_partitions,
     exact,
     exact_weights,
-    fresh_programs,  # noqa: F401
     normal_marginal,
 )
 

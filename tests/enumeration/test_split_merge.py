@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from sgmc_jax import cycle
-from sgmc_jax._programs import programs
 from sgmc_jax.bnp import (
     PoissonGamma,
     collapsed_mixture,
@@ -22,12 +21,6 @@ from tests.enumeration.test_mixture import (
 )
 
 SplitMerge = type(split_merge(PROCESSES["dp"], NORMAL))
-
-
-@pytest.fixture(autouse=True)
-def fresh_programs():
-    """A planted fault must not meet a program compiled without it."""
-    programs.cache_clear()
 
 
 def moves(process, **kwargs):

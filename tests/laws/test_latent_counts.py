@@ -24,21 +24,12 @@ from sgmc_jax import (
     sample,
     scir,
 )
-from sgmc_jax._programs import programs
 from sgmc_jax.transitions import GammaTotal
 from tests.laws.moments import check_mean
 
 KEY = jax.random.key(13)
 ARGS = {"num_chains": 512, "num_steps": 1_500, "burn_in": 100}
 fails = partial(pytest.raises, AssertionError, match="standard errors")
-
-
-@pytest.fixture
-def fresh_programs():
-    """A planted fault must not meet a program compiled without it."""
-    programs.cache_clear()
-    yield
-    programs.cache_clear()
 
 
 # Eight items, five of word 0 and three of word 1; topic 0 with probability .7; Dirichlet(1/2)
@@ -116,14 +107,14 @@ def test_totals_left_to_the_process_are_biased():
 
 
 @pytest.mark.full
-def test_allocations_drawn_anew_after_the_totals_are_biased(monkeypatch, fresh_programs):
+def test_allocations_drawn_anew_after_the_totals_are_biased(monkeypatch):
     monkeypatch.setattr(GammaTotal, "moves", True)
     with fails():
         check_topics(scir(MinibatchCounts(allocate, HALF, Full()), 0.6), num_chains=1024)
 
 
 @pytest.mark.full
-def test_a_table_that_counts_a_batch_one_step_late_is_seen(monkeypatch, fresh_programs):
+def test_a_table_that_counts_a_batch_one_step_late_is_seen(monkeypatch):
     honest = TableCounts._value
     late = lambda self, position, counts, change, batch: honest(
         self, position, counts, jax.tree.map(jnp.zeros_like, change), batch

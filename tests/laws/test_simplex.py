@@ -19,21 +19,12 @@ from sgmc_jax import (
     scir,
     sgrld_simplex,
 )
-from sgmc_jax._programs import programs
 from sgmc_jax.diagnostics import counts_variance, scir_inflation, scir_moments
 from sgmc_jax.transitions import GeometricOrnsteinUhlenbeck
 from tests.laws.moments import check_mean
 
 KEY = jax.random.key(12)
 ARGS = {"num_chains": 512, "num_steps": 1_500, "burn_in": 100}
-
-
-@pytest.fixture
-def fresh_programs():
-    """A planted fault must not meet a program compiled without it."""
-    programs.cache_clear()
-    yield
-    programs.cache_clear()
 
 
 fails = partial(pytest.raises, AssertionError, match="standard errors")
@@ -203,7 +194,7 @@ def test_the_noise_of_the_location_is_subtracted():
 
 
 @pytest.mark.full
-def test_the_lognormal_law_sees_noise_too_large_by_a_twentieth(monkeypatch, fresh_programs):
+def test_the_lognormal_law_sees_noise_too_large_by_a_twentieth(monkeypatch):
     honest = GeometricOrnsteinUhlenbeck.variance
     louder = lambda self, h, v: 1.05**2 * honest(self, h, v)
     monkeypatch.setattr(GeometricOrnsteinUhlenbeck, "variance", louder)
