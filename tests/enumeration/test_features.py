@@ -161,6 +161,7 @@ def number(num_items, process, **kwargs):
     return sample(KEY, kernel, None, np.zeros((num_items, 1)), reduce=active, **args).trace.mean
 
 
+@pytest.mark.full
 def test_the_number_of_features_without_data():
     """n = 12: E K = a sum c / (c + i - 1) for a schedule that is exact."""
     a, c = 1.0, 1.5

@@ -131,6 +131,7 @@ def test_all_partitions_by_demotion():
     check_partitions(make(schedule="demotion"), NORMAL_LAW, GROUPS)
 
 
+@pytest.mark.full
 def test_all_partitions_of_words():
     words, alpha = np.array([0, 0, 1, 1]), 0.4
 

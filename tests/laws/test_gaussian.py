@@ -46,6 +46,11 @@ def location(noise=NOISE, num_items=8, batch_size=2):
     return Minibatch(model, Uniform(batch_size)), y
 
 
+def some_fast(names, fast):
+    """All names, those that are not among the fast ones in the full tier."""
+    return [name if name in fast else pytest.param(name, marks=pytest.mark.full) for name in names]
+
+
 GRAD, Y = location()
 CLOSED_FORMS = {  # the variances at h = .2 and .6
     "sgld": (partial(sgld, GRAD), (0.7300, 1.7887)),
@@ -74,7 +79,7 @@ def second_moments(make, data, num_chains=1024, num_steps=6_000, position=0.0, s
     return np.asarray(run.trace.mean).T
 
 
-@pytest.mark.parametrize("name", CLOSED_FORMS)
+@pytest.mark.parametrize("name", some_fast(CLOSED_FORMS, ("sgld", "BAOAB", "ABOBA")))
 def test_variance_with_minibatches(name):
     make, expected = CLOSED_FORMS[name]
     moments = second_moments(lambda h: make(step_size=h, temperature=TEMPERATURE), Y)
@@ -123,7 +128,7 @@ CORRECTED = {  # with the noise of the gradient subtracted: the variance with an
 }
 
 
-@pytest.mark.parametrize("name", CORRECTED)
+@pytest.mark.parametrize("name", some_fast(CORRECTED, ("sgld", "ABOBA")))
 def test_variance_with_the_noise_subtracted(name):
     make, law = CORRECTED[name]
     steps = np.array([0.1, 0.15])
