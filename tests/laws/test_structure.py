@@ -10,6 +10,13 @@ from tests.laws.registry import CASES, DIM, Case, autoregression
 
 KEY = jax.random.key(0)
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+one_in_three = pytest.mark.parametrize(  # the others in the full tier
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[] if i % 3 == 0 else pytest.mark.full)
+        for i, case in enumerate(CASES)
+    ],
+)
 
 
 def start(case, kernel, key=KEY):
@@ -57,14 +64,23 @@ def test_vmap_is_a_loop(case: Case):
             state, _ = kernel.step(jax.random.fold_in(key, i), state, data)
         return state
 
-    keys = jax.random.split(KEY, 3)
-    together = jax.jit(jax.vmap(lambda key: steps(key, init(key))))(keys)
-    apart = [steps(key, init(key)) for key in keys]
+    keys, chain = jax.random.split(KEY, 3), lambda key: steps(key, init(key))
+    together, alone = jax.jit(jax.vmap(chain))(keys), jax.jit(chain)
+    apart = [alone(key) for key in keys]
     leaves_close(together.position, jax.tree.map(lambda *x: jnp.stack(x), *apart).position)
     assert len({np.asarray(x).tobytes() for x in jax.tree.leaves(together.position)[0]}) == 3
 
 
+@pytest.mark.full
 @every
+def test_jit_is_a_plain_step(case: Case):
+    kernel, data = case.make(case.step_size), arrays(case.data)
+    state = start(case, kernel)
+    plain, compiled = kernel.step(KEY, state, data)[0], jax.jit(kernel.step)(KEY, state, data)[0]
+    leaves_close(plain.position, compiled.position)
+
+
+@one_in_three
 def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     kernel = case.make(case.step_size)
     args = {"num_chains": 2, "thin": 2}
