@@ -48,9 +48,9 @@ def rosenblatt_ks(draws: Any, alpha: Any, *, log: bool = False) -> Any:
         raise ValueError(f"draws must have the shape (..., M, {alpha.size}), got {draws.shape}")
     if not log and np.any(draws < 0):
         raise ValueError(f"draws must not be negative, got {draws.min()}; are they logarithms?")
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         log_draws = draws if log else np.log(draws)
-    tails = np.logaddexp.accumulate(log_draws[..., ::-1], axis=-1)[..., ::-1]
+        tails = np.logaddexp.accumulate(log_draws[..., ::-1], axis=-1)[..., ::-1]
     y = np.exp(log_draws[..., :-1] - tails[..., :-1])
     after = alpha.sum() - np.cumsum(alpha)[:-1]
     u = np.sort(special.betainc(alpha[:-1], after, np.minimum(y, 1)), axis=-2)

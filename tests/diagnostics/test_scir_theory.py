@@ -1,0 +1,48 @@
+"""The moments of SCIR: identities; their agreement with the chain is a law of its own."""
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+
+from sgmc_jax.diagnostics import (
+    counts_variance,
+    scir_batch_size,
+    scir_inflation,
+    scir_moments,
+    scir_step_size,
+)
+
+
+def test_the_variance_of_counts_by_enumeration():
+    counts, n = np.array([1, 2, 3]), 2
+    items = np.repeat(np.eye(3), counts, axis=0)
+    without = [3.0 * items[list(s)].sum(0) for s in itertools.combinations(range(6), n)]
+    with_replacement = [3.0 * items[list(s)].sum(0) for s in itertools.product(range(6), repeat=n)]
+    np.testing.assert_allclose(counts_variance(counts, n), np.var(without, axis=0), rtol=1e-5)
+    np.testing.assert_allclose(
+        counts_variance(counts, n, replace=True), np.var(with_replacement, axis=0), rtol=1e-5
+    )
+
+
+def test_moments_step_by_step():
+    """The law of total variance, one step after another, gives the closed form."""
+    theta, shape, h, noise = 5.0, 2.0, 0.3, 7.0
+    mean, variance, b = theta, 0.0, 1 - np.exp(-h)
+    for num_steps in range(1, 6):
+        variance = 2 * mean * (np.exp(-h) - np.exp(-2 * h)) + np.exp(-2 * h) * variance
+        variance += shape * b**2 + b**2 * noise
+        mean = mean * np.exp(-h) + shape * b
+        moments = scir_moments(theta, shape, h, num_steps, noise)
+        np.testing.assert_allclose(moments, (mean, variance), rtol=1e-5)
+    stationary = scir_moments(theta, shape, h, shape_variance=noise)
+    np.testing.assert_allclose(stationary, (shape, shape + np.tanh(h / 2) * noise), rtol=1e-6)
+
+
+def test_step_size_and_batch_size_from_an_inflation():
+    for inflation, n in [(0.1, 10), (0.1, 100), (0.5, 400)]:
+        h = scir_step_size(inflation, 1000, n)
+        np.testing.assert_allclose(scir_inflation(h, 1000, n), inflation, rtol=1e-4)
+        assert scir_batch_size(inflation, 1000, 0.9999 * h) == n
+        assert scir_batch_size(inflation, 1000, 1.01 * h) > n
+    assert jnp.isinf(scir_step_size(1.0, 1000, 500)) and jnp.isinf(scir_step_size(0.1, 1000, 1000))
