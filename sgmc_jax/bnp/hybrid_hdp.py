@@ -29,6 +29,7 @@ from ._franchise import (
     sweep_restaurants,
 )
 from .groups import Groups, check_groups
+from .hybrid_mixture import MixtureInfo
 
 
 class HDPSums(NamedTuple):
@@ -56,13 +57,6 @@ class HDPState(NamedTuple):
 
     position: Dist
     sums: HDPSums
-
-
-class HDPInfo(NamedTuple):
-    """The number of dishes, and whether a birth found no slot."""
-
-    active: Array
-    overflow: Array
 
 
 class HybridHDP(Kernel):
@@ -101,7 +95,7 @@ class HybridHDP(Kernel):
         known = jax.tree.map(lambda x: jnp.where(first, x, 0), menu), jnp.zeros((), bool)
         return self._state(key, hyper, menu, local["assignment"], known, data)
 
-    def step(self, key: Key, state: HDPState, data: Data) -> tuple[HDPState, HDPInfo]:
+    def step(self, key: Key, state: HDPState, data: Data) -> tuple[HDPState, MixtureInfo]:
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
         keys = jax.random.split(as_keys(key).noise, 8)
         hyper_key, weight_key, star_key, rank_key, atom_key, label_key, tail_key, seat_key = keys
@@ -127,7 +121,7 @@ class HybridHDP(Kernel):
         own = jax.tree.map(lambda new, old: jnp.where(mine, new, old), swept, menu)
         state = self._state(seat_key, hyper, own, blocks.unpad(labels), known, data)
         active = jnp.sum(jnp.any(state.sums.occupancy > 0, axis=0), dtype=jnp.int32)
-        return state, HDPInfo(active, state.sums.overflow > 0)
+        return state, MixtureInfo(active, state.sums.overflow > 0)
 
     def grow(self, state: HDPState, capacity: int) -> tuple[HybridHDP, HDPState]:
         more, (hyper, local), sums = capacity - self.capacity, state.position, state.sums
@@ -277,16 +271,14 @@ def hybrid_hdp(
     `"demotion"` (serial) are exact, `"published"` is not.
 
     Targets:
-        the posterior of the customers' dishes and of w (and of the concentrations, if they have
-        priors), exactly for the first two schedules.
+        the posterior of dishes, w and concentrations with priors, exactly for the first two.
 
     Args:
         process: `HierarchicalDirichletProcess(concentration, group_concentration)`.
         family: the conjugate family of a cluster's items, e.g. `DirichletCategorical(0.5, size=V)`
             for words.
         schedule: see above.
-        blocks: P, the number of blocks of groups; a multiple of the engine's shards. 1 for
-            `"demotion"`.
+        blocks: P, the blocks of groups; a multiple of the engine's shards. 1 for `"demotion"`.
         local_sweeps: L, the sweeps over every block in a step.
         capacity: the number of slots for dishes to begin with; the runner doubles it when it is
             used up, and the chain does not depend on it.
@@ -308,9 +300,8 @@ def hybrid_hdp(
         >>> from sgmc_jax import sample
         >>> from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProcess
         >>> words = Groups.from_list([np.array([0, 0, 1]), np.array([2, 3]), np.array([2])])
-        >>> kernel = hybrid_hdp(
-        ...     HierarchicalDirichletProcess(1.0, 1.0), DirichletCategorical(0.5, size=4), blocks=3
-        ... )
+        >>> process = HierarchicalDirichletProcess(1.0, 1.0)
+        >>> kernel = hybrid_hdp(process, DirichletCategorical(0.5, size=4), blocks=3)
         >>> run = sample(jax.random.key(0), kernel, None, words, num_steps=20)
         >>> run.trace.local["assignment"].shape
         (20, 3, 3)
