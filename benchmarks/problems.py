@@ -29,6 +29,10 @@ def predictor_loglik(eta: Array, y: Array) -> Array:
     return y * eta - jnp.logaddexp(0.0, eta)
 
 
+def predictor_slope(eta: Array, y: Array) -> Array:
+    return y - jax.nn.sigmoid(eta)
+
+
 def item_loglik(w: Array, item: tuple[Array, Array]) -> Array:
     return predictor_loglik(item[0] @ w, item[1])
 
@@ -42,7 +46,7 @@ def gaussian(x: Array) -> Array:
     return -0.5 * jnp.sum(x**2 / VARIANCES)
 
 
-LINEAR = LinearModel(log_prior, predictor_loglik)
+LINEAR = LinearModel(log_prior, predictor_loglik, predictor_slope)
 FUNCTION = FunctionModel(log_prior, item_loglik)
 GAUSSIAN = FunctionModel(gaussian)
 

@@ -41,7 +41,8 @@ def _table(dim: int, num_steps: int, rounds: int, num_items: int, batch_size: in
     title = f"A. Logistic regression, d={dim}, N={num_items:,}, batch {batch_size:,}, one chain"
     note = (
         f"{num_steps:,} steps a call. The floors differentiate the matrix form with the same index "
-        "and key rules; the classic floor carries one key, splits it, and draws by randint."
+        "and key rules; the classic floor carries one key, splits it, and draws by randint. "
+        "The FunctionModel is differentiated too; the other rows' LinearModel knows its slope."
     )
     return compare(title, note, "us", "step", race(cases, rounds), _lines(dim))
 

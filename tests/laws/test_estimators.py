@@ -255,11 +255,16 @@ def test_a_matrix_valued_linear_model():
     labels = np.arange(N) % 3
     loglik = lambda eta, y: jax.nn.log_softmax(eta)[y]
     linear = LinearModel(lambda w: -0.5 * jnp.sum(w**2), loglik)
+    slope = lambda eta, y: jax.nn.one_hot(y, 3) - jax.nn.softmax(eta)
+    closed = LinearModel(linear.logprior_function, loglik, slope)
     function = FunctionModel(linear.logprior_function, lambda w, z: loglik(z[0] @ w, z[1]))
     here, there = jnp.asarray(_rng.normal(size=(2, DIM, 3)))
     items, weight = (jnp.asarray(X), jnp.asarray(labels)), jnp.arange(1.0, N + 1)
-    for a, b in itertools.combinations([linear, function], 2):
+    for a, b in itertools.combinations([linear, closed, function], 2):
         np.testing.assert_allclose(a.per_item(here, items), b.per_item(here, items), rtol=1e-4)
         gaps = [m.difference(here, there, items, weight) for m in (a, b)]
         np.testing.assert_allclose(gaps[0].value, gaps[1].value, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(gaps[0].logdensity, gaps[1].logdensity, rtol=1e-4)
+        sums = [m.weighted_sum(here, items, weight) for m in (a, b)]
+        np.testing.assert_allclose(sums[0].value, sums[1].value, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(sums[0].logdensity, sums[1].logdensity, rtol=1e-4)
