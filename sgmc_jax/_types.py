@@ -79,8 +79,9 @@ class Kernel(eqx.Module):
     """A Markov kernel: a frozen pytree of hyperparameters with two pure functions.
 
     `init(key, position, data) -> State` and `step(key, state, data) -> (State, Info)`, where
-    `state.position` always exists. It unpacks as that pair: `init, step = kernel`. The data is an
-    argument of both and is never captured.
+    `state.position` always exists. It unpacks as that pair, `init, step = kernel`, two functions
+    for `jax.jit`; `eqx.filter_jit(kernel.step)` makes hyperparameters arguments of the program. The
+    data is an argument of both and is never captured.
 
     Example:
         >>> import jax
@@ -94,6 +95,8 @@ class Kernel(eqx.Module):
         >>> kernel = Kernel.from_functions(init, step)
         >>> state = kernel.init(jax.random.key(0), jax.numpy.zeros(()), None)
         >>> state, info = kernel.step(jax.random.key(1), state, None)
+        >>> init, step = kernel
+        >>> state, info = jax.jit(step)(jax.random.key(1), state, None)
     """
 
     @abstractmethod
@@ -116,8 +119,9 @@ class Kernel(eqx.Module):
         """Raise if a concrete position or data is unfit; called once at the door of `sample`."""
 
     def __iter__(self) -> Iterator[Callable]:
-        yield self.init
-        yield self.step
+        # not the bound methods: Equinox's hash by their arrays, which have no hash
+        yield lambda key, position, data: self.init(key, position, data)
+        yield lambda key, state, data: self.step(key, state, data)
 
     @staticmethod
     def from_functions(init: Callable, step: Callable) -> Kernel:
