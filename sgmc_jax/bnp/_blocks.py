@@ -175,10 +175,15 @@ def _pad(x: Array, missing: int) -> Array:
     return jnp.concatenate([x, jnp.repeat(x[:1], missing, axis=0)])
 
 
-def check_hybrid(family: Any, schedule: Any, blocks: Any, local_sweeps: Any, capacity: Any) -> None:
-    """Raise on arguments of a hybrid sampler that cannot be right."""
-    if not isinstance(family, Family):
-        raise TypeError(f"family must be a conjugate Family, got {type(family).__name__}")
+def check_parts(process: Any, family: Any, kinds: tuple[type, type] = (PitmanYor, Family)) -> None:
+    """Raise unless a sampler's process and family are such."""
+    for name, value, kind in [("process", process, kinds[0]), ("family", family, kinds[1])]:
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+
+
+def check_hybrid(schedule: Any, blocks: Any, local_sweeps: Any, capacity: Any) -> None:
+    """Raise on settings of a hybrid sampler that cannot be right."""
     if schedule not in get_args(Schedule):
         raise ValueError(f"schedule must be one of {get_args(Schedule)}, got {schedule!r}")
     for name, value in [("blocks", blocks), ("local_sweeps", local_sweeps), ("capacity", capacity)]:

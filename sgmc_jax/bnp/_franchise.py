@@ -10,8 +10,9 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ..families import Family
 from ..random.gamma import log_gamma
-from ._blocks import Anchors
+from ._blocks import Anchors, Blocks
 from ._collapsed import move, pick
+from .groups import Groups
 
 _GROUPS = 8  # of restaurants of like sizes, which are swept together
 
@@ -288,3 +289,9 @@ def ratios(key: Any, g: Array, index: Int[Array, " S"], size: Int[Array, " S"]) 
 
     logs, picked = jax.vmap(restaurant)(index, size)
     return jnp.sum(logs), jnp.sum(picked, dtype=jnp.int32)
+
+
+def groups_of(blocks: Blocks) -> Groups:
+    """The groups of this shard; those of the padding are empty."""
+    groups = blocks.shard.items
+    return groups._replace(size=jnp.where(blocks.real, groups.size, 0))

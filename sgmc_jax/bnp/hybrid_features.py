@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,10 +16,8 @@ from ..collective import Collective, Dist, Shard, as_shard
 from ..families import FeatureFamily, FeatureRows
 from ..processes import FeatureProcess
 from ..random._words import uniform, word_keys, word_pair
-from ._blocks import Anchors, Blocks, draw_anchors
+from ._blocks import Anchors, Blocks, Schedule, check_hybrid, check_parts, draw_anchors
 from ._feature_tail import Atoms, draw_entries, sweep_block
-
-Schedule = Literal["anchored", "demotion", "published"]
 
 
 class FeatureSums(NamedTuple):
@@ -254,12 +252,99 @@ def hybrid_features(
     local_sweeps: int = 1,
     capacity: int = 16,
 ) -> HybridFeatures:
-    """Partially collapsed Gibbs sampling of latent features."""
+    """Partially collapsed Gibbs sampling of latent features.
+
+    Every item has a few of infinitely many features. In each step one block of items, drawn at
+    random, is swept row by row with the features that only it uses integrated out (the tail), so
+    that features are born and die there. For all others (the atoms A) weights and parameters are
+    drawn, with `BetaBernoulli(a, c)` and m_k of n items in column k
+
+        mu_k ~ Beta(m_k, n - m_k + c),   theta_A ~ p(theta_A | Z, X),
+
+    and the rows of all other blocks move at once, column by column in a random order,
+
+        P(Z_ik = 1) : P(Z_ik = 0) = mu_k f(x_i | Z_ik = 1) : (1 - mu_k) f(x_i | Z_ik = 0).
+
+    In the designated block mu_k / (1 - mu_k) is m / (n - 1 + c - m) for a feature of the tail that
+    m other items have, and f integrates over its parameters. The columns that a row has to itself
+    are proposed anew, Poisson(a c / (c + n - 1)) of them, and taken by their likelihood ratio.
+
+    The schedules are those of `hybrid_mixture`: `"anchored"` (an atom's first row off the
+    designated block, in a random order, keeps it, and earlier rows may not have it) and
+    `"demotion"` (serial) are exact. `"published"` is not: without data, n = 1, an active feature
+    survives too often and the expected number of features is a (1 + c) / c instead of a.
+
+    Targets:
+        the posterior of the features, in no order, their parameters, and the hyper-parameters that
+        have a prior, exactly for the first two schedules and any number of blocks and sweeps.
+
+    Args:
+        process: `BetaBernoulli(mass, concentration)`, or `GammaPoisson` for features that an item
+            has several times.
+        family: `LinearGaussian(dim)`, or `FeatureLikelihood` for a likelihood of your own.
+        schedule: see above.
+        blocks: P, the number of blocks; a multiple of the engine's shards. 1 for `"demotion"`.
+        local_sweeps: L, the sweeps over every block in a step.
+        capacity: the number of slots to begin with; the runner doubles it when it is used up, and
+            the chain does not depend on it.
+
+    State:
+        `position = Dist(shared, local)`: in `shared` the hyper-parameters and `parameters`, K rows,
+        of which those of the tail are zero if the family integrates them out; in `local` the
+        `features`, (N, capacity), bool for `BetaBernoulli` and int32 for `GammaPoisson`. The
+        initial position is `None` (one feature that all items have), or an array of features with
+        at most `capacity` columns as `Dist({}, {"features": features})`.
+
+    Info:
+        `active`, the number of features; `overflow`, whether a birth found no slot.
+
+    Raises:
+        ValueError, TypeError: if a number is out of its range or the data unfit for the family.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import sample
+        >>> from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features
+        >>> X = jnp.tile(jnp.array([[3.0, 0.0], [0.0, 3.0], [3.0, 3.0]]), (4, 1))
+        >>> kernel = hybrid_features(BetaBernoulli(1.0), LinearGaussian(2, 0.3, 3.0), blocks=2)
+        >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=30)
+        >>> run.trace.local["features"].shape
+        (30, 12, 16)
+
+    Reference:
+        Dubey, Zhang, Xing and Williamson (2020), Distributed, partially collapsed MCMC for Bayesian
+        nonparametrics, algorithms 1 to 3. The exact schedules are not theirs, nor is the random
+        order of columns: visited by slot, they bias even collapsed Gibbs sampling. Their equation 5
+        holds for c = 1 with m_k and n that leave out the row itself.
+    """
+    check_parts(process, family, (FeatureProcess, FeatureFamily))
+    check_hybrid(schedule, blocks, local_sweeps, capacity)
     return HybridFeatures(process, family, schedule, blocks, local_sweeps, capacity)
 
 
 def collapsed_features(
     process: FeatureProcess, family: FeatureFamily, *, capacity: int = 16
 ) -> HybridFeatures:
-    """Collapsed Gibbs sampling of latent features, row by row."""
+    """Collapsed Gibbs sampling of latent features, row by row.
+
+    P(Z_ik = 1) : P(Z_ik = 0) = m f(x_i | Z_ik = 1, rest) : (n - 1 + c - m) f(x_i | Z_ik = 0, rest)
+    for a feature that m other rows have, f with the parameters of all features integrated out. It
+    is `hybrid_features` with one block, and its reference.
+
+    Targets:
+        the posterior of the features, in no order, exactly.
+
+    Args:
+        process: `BetaBernoulli(mass, concentration)` or `GammaPoisson`.
+        family: `LinearGaussian(dim)` or `FeatureLikelihood`.
+        capacity: the number of slots to begin with.
+
+    Example:
+        >>> from sgmc_jax.bnp import BetaBernoulli, LinearGaussian
+        >>> kernel = collapsed_features(BetaBernoulli(1.0), LinearGaussian(2))
+
+    Reference:
+        Griffiths and Ghahramani (2011), The Indian buffet process: an introduction and review,
+        with columns in a random order for every row.
+    """
     return hybrid_features(process, family, capacity=capacity)

@@ -16,11 +16,19 @@ from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
 from ..families import Family
 from ..processes import HierarchicalDirichletProcess
-from ._blocks import Anchors, Blocks, Schedule, check_hybrid, draw_anchors
+from ._blocks import (
+    Anchors,
+    Blocks,
+    Schedule,
+    check_hybrid,
+    check_parts,
+    draw_anchors,
+)
 from ._franchise import (
     Menu,
     Openings,
     count_dishes,
+    groups_of,
     masked_labels,
     openings,
     ratios,
@@ -110,7 +118,7 @@ class HybridHDP(Kernel):
 
         moved = labels
         if self.blocks > 1:
-            rank, size = blocks.rank(rank_key), _groups(blocks).size
+            rank, size = blocks.rank(rank_key), groups_of(blocks).size
             opened = openings(blocks.block, rank, blocks.size, anchors, labels, size)
             moved = self._off_star(label_key, blocks, opened, hyper, menu, params, labels)
         off = (blocks.real & (blocks.block != anchors.star))[:, None]
@@ -157,7 +165,7 @@ class HybridHDP(Kernel):
     ) -> HDPState:
         """The state of these labels: the one place where shards meet."""
         blocks = Blocks.of(data, self.blocks, self.comm)
-        groups, padded = _groups(blocks), blocks.pad(labels)
+        groups, padded = groups_of(blocks), blocks.pad(labels)
         seat_key, ratio_key = jax.random.split(key)
         dtype, width = menu.weights.dtype, labels.shape[1]
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), groups.items)
@@ -195,7 +203,7 @@ class HybridHDP(Kernel):
         labels: Array,
     ) -> Array:
         """New dishes among the instantiated ones, in all restaurants at once."""
-        groups, dtype = _groups(blocks), menu.weights.dtype
+        groups, dtype = groups_of(blocks), menu.weights.dtype
         uniforms = blocks.uniforms(key, self.local_sweeps, dtype, labels.shape[1:])
         return sweep_restaurants(
             self.family, hyper, menu, params, opened, *groups, labels, uniforms
@@ -212,7 +220,7 @@ class HybridHDP(Kernel):
         labels: Array,
     ) -> tuple[Array, tuple[Menu, Array]]:
         """Collapsed sweeps over the designated block, and the menu they leave."""
-        groups, lanes = _groups(blocks), (*labels.shape[1:], 2)
+        groups, lanes = groups_of(blocks), (*labels.shape[1:], 2)
 
         def sweep(rows: Any) -> tuple[Array, tuple[Menu, Array]]:
             guests, dishes = jax.tree.map(rows, groups), rows(labels)
@@ -231,12 +239,6 @@ class HybridHDP(Kernel):
             return swept, (left, overflow)
 
         return blocks.on_star(anchors.star, sweep, labels)
-
-
-def _groups(blocks: Blocks) -> Groups:
-    """The groups of this shard; those of the padding are empty."""
-    groups = blocks.shard.items
-    return groups._replace(size=jnp.where(blocks.real, groups.size, 0))
 
 
 def hybrid_hdp(
@@ -313,11 +315,8 @@ def hybrid_hdp(
         in each step, and summed out of the customers' updates given w. The exact schedules are not
         in the paper, and its equation 13 lacks a factor.
     """
-    if not isinstance(process, HierarchicalDirichletProcess):
-        raise TypeError(
-            f"process must be a HierarchicalDirichletProcess, got {type(process).__name__}"
-        )
-    check_hybrid(family, schedule, blocks, local_sweeps, capacity)
+    check_parts(process, family, (HierarchicalDirichletProcess, Family))
+    check_hybrid(schedule, blocks, local_sweeps, capacity)
     return HybridHDP(process, family, schedule, blocks, local_sweeps, capacity)
 
 

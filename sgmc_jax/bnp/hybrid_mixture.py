@@ -15,7 +15,15 @@ from ..collective import Collective, Dist, Shard
 from ..families import Family
 from ..processes import PitmanYor
 from ..random.gamma import log_gamma
-from ._blocks import Anchors, Blocks, Schedule, check_hybrid, draw_anchors, start_position
+from ._blocks import (
+    Anchors,
+    Blocks,
+    Schedule,
+    check_hybrid,
+    check_parts,
+    draw_anchors,
+    start_position,
+)
 from ._collapsed import Atoms, pick_columns, sweep_block
 
 
@@ -246,9 +254,8 @@ def hybrid_mixture(
         nonparametrics, algorithms 4 to 7. The schedules `"anchored"` and `"demotion"` are not
         theirs; their denominators must be current and leave out the point itself.
     """
-    if not isinstance(process, PitmanYor):
-        raise TypeError(f"process must be a DirichletProcess or PitmanYor, got {type(process)}")
-    check_hybrid(family, schedule, blocks, local_sweeps, capacity)
+    check_parts(process, family)
+    check_hybrid(schedule, blocks, local_sweeps, capacity)
     return HybridMixture(process, family, schedule, blocks, local_sweeps, capacity)
 
 

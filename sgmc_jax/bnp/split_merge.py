@@ -18,7 +18,7 @@ from ..families import Family
 from ..families._tiles import Tiles
 from ..processes import PitmanYor
 from ..special import log_rising_factorial
-from ._blocks import Blocks, start_position
+from ._blocks import Blocks, check_parts, start_position
 from .seeding import as_points, squared_distances, two_means
 
 _POOL = 256  # items among which a seed's partner is looked for
@@ -332,10 +332,7 @@ def split_merge(
         pair a step, uniform, and a final scan in which each item sees the ones before it; ours
         needs no order, because the parameters are instantiated, and only for the proposal.
     """
-    if not isinstance(process, PitmanYor):
-        raise TypeError(f"process must be a DirichletProcess or PitmanYor, got {type(process)}")
-    if not isinstance(family, Family):
-        raise TypeError(f"family must be a conjugate Family, got {type(family).__name__}")
+    check_parts(process, family)
     for name, value in [("proposals", proposals), ("scans", scans), ("capacity", capacity)]:
         _checks.whole(name, value)
     return SplitMerge(process, family, proposals, scans, capacity)

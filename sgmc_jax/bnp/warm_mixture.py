@@ -15,7 +15,7 @@ from .._checks import as_real
 from .._types import Data, Key, as_keys
 from ..families import Family
 from ..processes import PitmanYor
-from ._blocks import Anchors, Blocks, check_hybrid
+from ._blocks import Anchors, Blocks, check_hybrid, check_parts
 from ._collapsed import Atoms
 from .hybrid_mixture import HybridMixture, MixtureInfo, MixtureState
 
@@ -119,9 +119,8 @@ def warm_mixture(
         Dubey, Zhang, Xing and Williamson (2020), section 5, who let all processors create
         features in the beginning.
     """
-    if not isinstance(process, PitmanYor):
-        raise TypeError(f"process must be a DirichletProcess or PitmanYor, got {type(process)}")
-    check_hybrid(family, "published", blocks, local_sweeps, capacity)
+    check_parts(process, family)
+    check_hybrid("published", blocks, local_sweeps, capacity)
     _checks.positive("cooling", cooling)
     return WarmMixture(
         process, family, "published", blocks, local_sweeps, capacity, cooling=cooling
