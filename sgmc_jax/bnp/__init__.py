@@ -20,6 +20,7 @@ from .hybrid_hdp import collapsed_hdp as collapsed_hdp
 from .hybrid_hdp import hybrid_hdp as hybrid_hdp
 from .hybrid_mixture import collapsed_mixture as collapsed_mixture
 from .hybrid_mixture import hybrid_mixture as hybrid_mixture
+from .seed_features import seed_features as seed_features
 from .seeding import kmeans_plus_plus as kmeans_plus_plus
 from .slice_mixture import slice_mixture as slice_mixture
 from .split_merge import split_merge as split_merge

@@ -143,5 +143,9 @@ class FeatureFamily(eqx.Module):
         """
 
     @abstractmethod
+    def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Float[Array, ""]:
+        """log p(items | entries), parameters integrated out; if `explicit`, with theirs."""
+
+    @abstractmethod
     def check(self, data: PyTree) -> None:
         """Raise if concrete data is unfit, naming it `data`."""

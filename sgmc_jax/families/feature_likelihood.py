@@ -126,6 +126,12 @@ class FeatureLikelihood(FeatureFamily):
         taken = jnp.log(jax.random.uniform(test_key, dtype=gain.dtype)) < gain
         return hyper, _tree.where(taken, end[0], params)
 
+    def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Array:
+        terms = self.loglik(params, rows.features, rows.items)
+        active = jnp.any(rows.features > 0, axis=1)
+        prior = jnp.where(active, jax.vmap(self.log_prior)(params), 0)
+        return jnp.sum(jnp.where(rows.real, terms, 0)) + jnp.sum(prior)
+
     def grow(self, stats: tuple, more: int) -> tuple:
         return stats
 

@@ -165,6 +165,17 @@ class LinearGaussian(FeatureFamily):
             if prior is not None
         }
 
+    def logdensity(self, hyper: Hyper, params: Array, rows: FeatureRows) -> Array:
+        """-(n D / 2) log 2 pi s^2 - (D / 2) log |Q / r| - (|X|^2 - |L^-1 Z'X|^2) / 2 s^2."""
+        noise, ratio = _scales(hyper, params.dtype)
+        gram, cross, square = self.statistics(jnp.zeros_like(params), rows)
+        factor = _factor(gram, ratio)
+        explained = jnp.sum(solve_triangular(factor, cross, lower=True) ** 2)
+        log_root = jnp.sum(jnp.log(jnp.diagonal(factor))) - params.shape[0] * jnp.log(ratio) / 2
+        num = jnp.sum(rows.real) * self.dim / 2
+        log_scale = num * jnp.log(2 * jnp.pi * noise**2) + self.dim * log_root
+        return -log_scale - (square - explained) / (2 * noise**2)
+
     def _residual(self, items: Any, entries: Array, params: Array) -> Array:
         items = _inputs.rows(items, self.dim).astype(params.dtype)
         return items - product(entries.T, params)
