@@ -125,12 +125,7 @@ def _changed(family: Family, row: Row, item: PyTree, sign: Any, renewed: Any) ->
     among atoms.
     """
     count = row.count + sign
-
-    def leaf(s: Array, x: Array) -> Array:
-        # what rounding leaves of an empty cluster would count as data
-        return jnp.where(count > 0, s + sign * x, 0).astype(s.dtype)
-
-    stats = jax.tree.map(leaf, row.stats, family.item_statistics(item))
+    stats = family.joined(row.stats, count, item, sign)
     law = jax.lax.cond(renewed, lambda: family.predictive(stats), lambda: row.law)
     return Row(count, stats, law)
 
@@ -146,17 +141,6 @@ def _put(old: Array, new: Array, x: Array, of_old: Array, of_new: Array) -> Arra
         return jax.lax.dynamic_update_slice_in_dim(x, row, k, axis=0)
 
     return jax.lax.fori_loop(0, 2, write, x)
-
-
-def move(family: Family, sweep: Any, k: Array, item: PyTree, sign: Any) -> Any:
-    """The sweep with an item added to slot k (sign 1), taken out (-1), or neither (0)."""
-    row = _changed(family, _row(sweep, k), item, sign, True)
-    put = lambda all_, one: all_.at[k].set(one[0])
-    return sweep._replace(
-        counts=sweep.counts.at[k].set(row.count),
-        stats=jax.tree.map(put, sweep.stats, row.stats),
-        predictive=jax.tree.map(put, sweep.predictive, row.law),
-    )
 
 
 def _demote(sweep: Sweep, k: Array) -> Sweep:

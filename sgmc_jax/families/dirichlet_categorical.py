@@ -82,6 +82,16 @@ class DirichletCategorical(Family):
         x = (jnp.arange(self.size) == item).astype(self.concentration.dtype)
         return FirstMoments(jnp.ones((), x.dtype), x)
 
+    def move(
+        self, stats: FirstMoments, predictive: Urns, k: Array, count: Array, item: Any, sign: Any
+    ) -> tuple[FirstMoments, Urns]:
+        own = cast(self, stats.total).concentration
+        total = stats.total.at[k, item].add(sign)
+        # from whole numbers, which are exact, and not by adding to what has been rounded
+        concentration = predictive.concentration.at[k, item].set(own[item] + total[k, item])
+        size = predictive.total.at[k].set(own.sum() + count)
+        return FirstMoments(stats.count.at[k].add(sign), total), Urns(concentration, size)
+
     def draw(self, key: Any, stats: FirstMoments) -> Multinomials:
         logs = log_gamma(key, self.predictive(stats).concentration)
         return Multinomials(jax.nn.log_softmax(logs, axis=1))

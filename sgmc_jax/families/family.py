@@ -84,6 +84,25 @@ class Family(eqx.Module):
         one_hot = labels == jnp.arange(capacity)[:, None]
         return self.statistics(items, one_hot.astype(jnp.result_type(float)))
 
+    def joined(self, stats: Any, count: Array, item: PyTree, sign: Any) -> Any:
+        """The statistics of one cluster (a row) that an item joins (sign 1) or leaves (-1).
+
+        `count` is its size then: what rounding leaves of an empty cluster would count as data.
+        """
+
+        def leaf(s: Array, x: Array) -> Array:
+            return jnp.where(count > 0, s + sign * x, 0).astype(s.dtype)
+
+        return jax.tree.map(leaf, stats, self.item_statistics(item))
+
+    def move(
+        self, stats: Any, predictive: Any, k: Array, count: Array, item: PyTree, sign: Any
+    ) -> tuple[Any, Any]:
+        """All statistics and predictive laws as an item joins cluster k, or leaves it; as above."""
+        row = self.joined(jax.tree.map(lambda x: x[k][None], stats), count, item, sign)
+        put = lambda all_, one: all_.at[k].set(one[0])
+        return jax.tree.map(put, stats, row), jax.tree.map(put, predictive, self.predictive(row))
+
     def zero_statistics(self, capacity: int, item: PyTree) -> Any:
         """The statistics of `capacity` empty clusters of items such as `item`."""
         one = jax.eval_shape(self.item_statistics, item)
