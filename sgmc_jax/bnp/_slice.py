@@ -19,6 +19,8 @@ from ..random.feistel import random_subset
 from ._blocks import start_position
 from ._collapsed import pick_columns
 
+_EPOCHS = 8  # after so many passes over the data all sums are computed anew
+
 
 class SliceSums(NamedTuple):
     """Sums over all points: the size and the statistics of each cluster, and the overflow."""
@@ -172,6 +174,13 @@ class SliceMixture(Kernel):
         statistics = self.family.label_statistics(items, labels, self.capacity)
         return self._sizes(labels)._replace(statistics=statistics)
 
+    def _moves(self, batch: Batch, old: Array, new: Array) -> SliceSums:
+        """What this shard's sums gain when a batch moves."""
+        old, new = (jnp.where(batch.real, labels, -1) for labels in (old, new))
+        statistics = self.family.moved_statistics(batch.items, old, new, self.capacity)
+        gain = jax.tree.map(jnp.subtract, self._sizes(new), self._sizes(old))
+        return gain._replace(statistics=statistics)
+
     def _sizes(self, labels: Array) -> SliceSums:
         """Sums that leave out the statistics."""
         counts = jnp.sum(labels == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
@@ -188,7 +197,7 @@ class SliceMixture(Kernel):
         new: Array,
         lost: Array,
     ) -> SliceSums:
-        """The sums after a move: the old ones, changed by the batch; all anew once an epoch.
+        """The sums after a move: the old ones, changed by the batch; all anew at times.
 
         Without the latter the rounding errors of many changes would add up.
         """
@@ -198,9 +207,7 @@ class SliceMixture(Kernel):
             return self.comm.sum(anew._replace(overflow=lost))
 
         def changed() -> SliceSums:
-            gain = self._sums(batch.items, new, batch.real)
-            loss = self._sums(batch.items, old, batch.real)
-            delta = jax.tree.map(jnp.subtract, gain, loss)._replace(overflow=lost)
+            delta = self._moves(batch, old, new)._replace(overflow=lost)
             before = sums._replace(overflow=jnp.zeros_like(lost))
             return jax.tree.map(jnp.add, before, self.comm.sum(delta))
 
@@ -211,8 +218,8 @@ class SliceMixture(Kernel):
 
         if count is None:
             return changed()
-        epoch = max(1, shard.capacity * self.comm.size // self.batch_size)
-        return jax.lax.cond(count % epoch == epoch - 1, summed, changed)
+        period = max(1, _EPOCHS * shard.capacity * self.comm.size // self.batch_size)
+        return jax.lax.cond(count % period == period - 1, summed, changed)
 
 
 def swap_neighbours(
@@ -231,7 +238,7 @@ def swap_neighbours(
         sizes = counts[order]
         gain = (sizes[1:] - sizes[:-1]) * log_ratio
         # empty clusters stay, or slots from past the capacity would come down in time
-        some = sizes[1:] + sizes[:-1] > 0
+        some = sizes[1:] + sizes[:-1] != 0
         swap = some & (index[:-1] % 2 == parity) & (jnp.log(uniforms) < gain)
         step = jnp.zeros_like(index).at[:-1].add(swap).at[1:].add(-swap.astype(index.dtype))
         order = order[index + step]

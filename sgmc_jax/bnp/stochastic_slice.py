@@ -122,6 +122,10 @@ class StochasticSlice(SliceMixture):
         """The sizes alone."""
         return self._sizes(jnp.where(real, labels, -1))
 
+    def _moves(self, batch: Batch, old: Array, new: Array) -> SliceSums:
+        gain, loss = (self._sums(batch.items, labels, batch.real) for labels in (new, old))
+        return jax.tree.map(jnp.subtract, gain, loss)
+
 
 def _start(key: Any, shapes: Array, prior: Array) -> Float[Array, "K d"]:
     """Simplices drawn from their conditional, with totals drawn from their prior."""
