@@ -48,8 +48,7 @@ class StochasticSlice(SliceMixture):
         stick_key, param_key = jax.random.split(as_keys(key).noise)
         prior = self._stick_shapes(hyper, none)
         sticks = _start(stick_key, self._stick_shapes(hyper, stats.count), prior)
-        shapes = self.family.predictive(stats).concentration
-        params = _start(param_key, shapes, shapes - stats.total)
+        params = _start(param_key, *self._shapes(stats))
         return SliceState(
             position,
             jnp.arange(self.capacity),
@@ -80,8 +79,7 @@ class StochasticSlice(SliceMixture):
             sticks = jnp.where(used[:, None], sticks, tail)
         by_order, log_rest = stick_weights(*jax.nn.log_softmax(sticks).T)
 
-        shapes = self.family.predictive(stats).concentration
-        prior = shapes - stats.total
+        shapes, prior = self._shapes(stats)
         params = self._moved(param_key, params, shapes, prior, counts > 0, self.step_size)
         return state._replace(
             position=Dist(hyper, local),
@@ -113,6 +111,11 @@ class StochasticSlice(SliceMixture):
         )
         weight = shard.size / jnp.maximum(jnp.sum(batch.real), 1)
         return self.comm.sum(jax.tree.map(lambda x: weight.astype(x.dtype) * x, stats))
+
+    def _shapes(self, stats: PyTree) -> tuple[Float[Array, "K V"], Float[Array, "K V"]]:
+        """The shapes of the parameters' gammas, and those of the prior."""
+        nothing = jax.tree.map(jnp.zeros_like, stats)
+        return tuple(self.family.predictive(x).concentration for x in (stats, nothing))
 
     def _stick_shapes(self, hyper: dict[str, Array], counts: Array) -> Float[Array, "K 2"]:
         dtype = hyper["concentration"].dtype
