@@ -30,3 +30,11 @@ def test_the_tuned_step_size_is_judged_by_other_seeds():
     best = tune(distances, np.zeros((3, 4, 5, 2)), size)
     assert best.step_size == 0.2 and best.inside and best.distances.tolist() == [5, 7]
     assert not tune(distances[[1, 0, 2]], np.zeros((3, 4, 5, 2)), size).inside
+
+
+def test_the_passes_until_a_level_is_reached():
+    from experiments.scir.msweb import passes_to
+
+    curves = np.array([[0, 0, 0, 0, 0, 5, 5, 5], [0, 9, 0, 0, 0, 0, 0, 5]], float)
+    assert passes_to(1.0, curves) == (6 + 5) / 2
+    assert np.isnan(passes_to(2.0, curves))

@@ -10,6 +10,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 
+from . import msweb  # noqa: E402
 from .dirichlet import Result  # noqa: E402
 
 COLOURS = {"scir": "#0072b2", "sgrld": "#d55e00", "exact": "#333333"}
@@ -46,6 +47,23 @@ def draw_distances(results: dict[str, dict[tuple[str, int], Result]], path: Path
         ax.set_xlabel("share of the data in a batch")
         ax.set_title(f"{posterior} Dirichlet")
     axes[0].set_ylabel("Kolmogorov-Smirnov distance")
+    axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def draw_predictives(results: dict[str, msweb.Result], path: Path) -> None:
+    """The mean log predictive of the held-out users against time and passes, a line a seed."""
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
+    for index, (name, result) in enumerate(results.items()):
+        passes = np.arange(1, result.test.shape[1] + 1)
+        for ax, x in zip(axes, (passes * result.seconds, passes)):
+            ax.plot(x, result.test.T, color=f"C{index}", lw=0.8)
+            ax.plot([], [], color=f"C{index}", label=name)
+    for ax, label in zip(axes, ("seconds of processor time", "passes over the users")):
+        ax.set_xscale("log")
+        ax.set_xlabel(label)
+    axes[0].set_ylabel("log predictive of a held-out user")
     axes[0].legend(frameon=False)
     figure.savefig(path, dpi=120)
     plt.close(figure)

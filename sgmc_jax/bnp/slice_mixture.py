@@ -1,246 +1,27 @@
-"""Slice sampling of Dirichlet and Pitman-Yor process mixtures, from all points or from batches."""
+"""Slice sampling of Dirichlet and Pitman-Yor process mixtures, exact or by stochastic gradients."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
-
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from typing import Any, Literal, get_args
 
 from .. import _checks
-from .._types import Data, Kernel, Key, as_keys
-from ..collective import Collective, Dist, Shard, as_shard
-from ..families import Family
+from ..families import DirichletCategorical, DirichletMultinomial, Family
 from ..processes import PitmanYor
-from ..random._words import uniform, word_keys, word_pair
-from ..random.feistel import random_subset
-from ._blocks import start_position
-from ._collapsed import pick_columns
+from ._slice import SliceMixture
+from .stochastic_slice import StochasticSlice
 
-
-class SliceSums(NamedTuple):
-    """Sums over all points: the size and the statistics of each cluster, and the overflow."""
-
-    counts: Int[Array, " K"]
-    statistics: PyTree
-    overflow: Int[Array, ""]
-
-
-class SliceState(NamedTuple):
-    """Where a chain is.
-
-    `position.shared` holds the hyper-parameters, `position.local` each point's `assignment`.
-    `order` lists the slots by their sticks; `log_weights`, `log_rest` and `parameters` are the
-    mixture that points were last drawn from: each slot's weight, that of all others, and theta.
-    """
-
-    position: Dist
-    order: Int[Array, " K"]
-    log_weights: Float[Array, " K"]
-    log_rest: Float[Array, ""]
-    parameters: PyTree
-    sums: SliceSums
-
-
-class SliceInfo(NamedTuple):
-    """The number of clusters, and whether the sticks of all slots left more than a slice."""
-
-    active: Array
-    overflow: Array
-
-
-class Batch(NamedTuple):
-    """The points that a step moves: their rows, their items, and which rows are no padding."""
-
-    rows: Int[Array, " n"]
-    items: PyTree
-    real: Bool[Array, " n"]
-
-
-class SliceMixture(Kernel):
-    """See `slice_mixture`."""
-
-    process: PitmanYor
-    family: Family
-    batch_size: int | None = eqx.field(static=True)
-    capacity: int = eqx.field(static=True)
-    comm: Collective = Collective()
-
-    def init(self, key: Key, position: Any, data: Data) -> SliceState:
-        position, shard = start_position(self.process, position, data), as_shard(data)
-        own = self._sums(shard.items, position.local["assignment"], shard.mask)
-        sums = self.comm.sum(own)
-        weights = jnp.zeros(self.capacity, position.shared["concentration"].dtype)
-        params = self.family.draw(as_keys(key).noise, sums.statistics)
-        return SliceState(position, jnp.arange(self.capacity), weights, weights[0], params, sums)
-
-    def refresh(self, key: Key, state: SliceState, data: Data) -> SliceState:
-        shard = as_shard(data)
-        own = self._sums(shard.items, state.position.local["assignment"], shard.mask)
-        return state._replace(sums=self.comm.sum(own))
-
-    def step(self, key: Key, state: SliceState, data: Data) -> tuple[SliceState, SliceInfo]:
-        keys = as_keys(key)
-        mixture_key, level_key, label_key = jax.random.split(keys.noise, 3)
-        state = self._draw_mixture(mixture_key, state)
-        shard, labels = as_shard(data), state.position.local["assignment"]
-        batch, log_weights = self._batch(keys.batch, shard), state.log_weights
-        index, old = shard.start + batch.rows, labels[batch.rows]
-
-        level = log_weights[old] + jnp.log(_uniforms(level_key, index, log_weights.dtype))
-        logits = log_weights[:, None] + jnp.zeros_like(level)
-        logits = jnp.where(
-            logits > level, self.family.scores(state.parameters, batch.items), -jnp.inf
-        )
-        new = pick_columns(logits, _uniforms(label_key, index, log_weights.dtype))
-        place = jnp.where(batch.real, batch.rows, len(labels))
-        moved = labels.at[place].set(new, mode="drop")
-        lost = jnp.any(batch.real & (state.log_rest >= level))
-
-        sums = self._moved_sums(keys.count, state.sums, shard, batch, moved, old, new, lost)
-        position = state.position._replace(local={"assignment": moved})
-        active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
-        return state._replace(position=position, sums=sums), SliceInfo(active, sums.overflow > 0)
-
-    def grow(self, state: SliceState, capacity: int) -> tuple[SliceMixture, SliceState]:
-        more = capacity - self.capacity
-        append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
-        grown = state._replace(
-            order=jnp.concatenate([state.order, jnp.arange(self.capacity, capacity)]),
-            log_weights=append(state.log_weights),
-            parameters=jax.tree.map(append, state.parameters),
-            sums=SliceSums(
-                append(state.sums.counts),
-                jax.tree.map(append, state.sums.statistics),
-                state.sums.overflow,
-            ),
-        )
-        return replace(self, capacity=capacity), grown
-
-    def check(self, position: Any, data: Data) -> None:
-        if isinstance(data, Shard):
-            return
-        self.family.check(data)
-        num_items = as_shard(data).capacity
-        if self.batch_size is not None and self.batch_size > num_items:
-            raise ValueError(
-                f"batch_size must be at most the number of items, {num_items}, got "
-                f"{self.batch_size}"
-            )
-
-    def _draw_mixture(self, key: Any, state: SliceState) -> SliceState:
-        """Sticks, their order, hyper-parameters and parameters, given the points' clusters."""
-        stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(key, 5)
-        process, (hyper, local), counts = self.process, state.position, state.sums.counts
-        sticks = process.draw_sticks(stick_key, hyper, counts[state.order])
-        order = _swap_neighbours(swap_key, state.order, counts, *sticks)
-        used = jnp.flip(jax.lax.cummax(jnp.flip(counts[order] > 0).astype(jnp.int32))) > 0
-        if process.prior is not None:
-            used = jnp.flip(jax.lax.cummax(jnp.flip(counts[order] > 0).astype(jnp.int32))) > 0
-            hyper = process.redraw_from_sticks(hyper_key, hyper, *sticks, used)
-            tail = process.draw_sticks(tail_key, hyper, jnp.zeros_like(counts))
-            sticks = jax.tree.map(lambda kept, new: jnp.where(used, kept, new), sticks, tail)
-        by_order, log_rest = _log_weights(*sticks)
-        return state._replace(
-            position=Dist(hyper, local),
-            order=order,
-            log_weights=jnp.zeros_like(by_order).at[order].set(by_order),
-            log_rest=log_rest,
-            parameters=self.family.draw(param_key, state.sums.statistics),
-        )
-
-    def _batch(self, key: Any, shard: Shard) -> Batch:
-        """All points of the shard, or its part of a random batch."""
-        if self.batch_size is None:
-            return Batch(jnp.arange(shard.capacity), shard.items, shard.mask)
-        num = min(self.batch_size // self.comm.size, shard.capacity)
-        rows = random_subset(self.comm.local_key(key), num, shard.size, shard.capacity)
-        items = jax.tree.map(lambda x: x[rows], shard.items)
-        return Batch(rows, items, jnp.arange(num) < shard.size)
-
-    def _sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
-        """This shard's sums over some points."""
-        labels = jnp.where(real, labels, -1)
-        counts = jnp.sum(labels == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
-        statistics = self.family.label_statistics(items, labels, self.capacity)
-        return SliceSums(counts, statistics, jnp.zeros((), jnp.int32))
-
-    def _moved_sums(
-        self,
-        count: Any,
-        sums: SliceSums,
-        shard: Shard,
-        batch: Batch,
-        labels: Array,
-        old: Array,
-        new: Array,
-        lost: Array,
-    ) -> SliceSums:
-        """The sums after a move: the old ones, changed by the batch; all anew once an epoch.
-
-        Without the latter the rounding errors of many changes would add up.
-        """
-        lost = lost.astype(jnp.int32)
-        if self.batch_size is None:
-            anew = self._sums(shard.items, labels, shard.mask)
-            return self.comm.sum(anew._replace(overflow=lost))
-
-        def changed() -> SliceSums:
-            gain = self._sums(batch.items, new, batch.real)
-            loss = self._sums(batch.items, old, batch.real)
-            delta = jax.tree.map(jnp.subtract, gain, loss)._replace(overflow=lost)
-            before = sums._replace(overflow=jnp.zeros_like(lost))
-            return jax.tree.map(jnp.add, before, self.comm.sum(delta))
-
-        def summed() -> SliceSums:
-            return self.comm.sum(
-                self._sums(shard.items, labels, shard.mask)._replace(overflow=lost)
-            )
-
-        if count is None:
-            return changed()
-        epoch = max(1, shard.capacity * self.comm.size // self.batch_size)
-        return jax.lax.cond(count % epoch == epoch - 1, summed, changed)
-
-
-def _swap_neighbours(
-    key: Any, order: Array, counts: Array, log_stick: Array, log_left: Array
-) -> Int[Array, " K"]:
-    """Exchange the clusters of neighbouring sticks, first of even pairs, then of odd ones.
-
-    Accepted with probability min(1, (w_j / w_{j+1})^(m_{j+1} - m_j)); without it large clusters
-    hardly ever come first.
-    """
-    log_weights, _ = _log_weights(log_stick, log_left)
-    log_ratio = log_weights[:-1] - log_weights[1:]
-    uniforms = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
-    index = jnp.arange(len(order))
-    for parity in (0, 1):
-        sizes = counts[order]
-        gain = (sizes[1:] - sizes[:-1]) * log_ratio
-        swap = (index[:-1] % 2 == parity) & (jnp.log(uniforms) < gain)
-        step = jnp.zeros_like(index).at[:-1].add(swap).at[1:].add(-swap.astype(index.dtype))
-        order = order[index + step]
-    return order
-
-
-def _log_weights(log_stick: Array, log_left: Array) -> tuple[Array, Array]:
-    """log w_j = log v_j + sum_{l<j} log(1 - v_l), and the log of what all of them leave."""
-    total = jnp.cumsum(log_left)
-    return log_stick + total - log_left, total[-1]
-
-
-def _uniforms(key: Any, index: Array, dtype: Any) -> Array:
-    """A number in (0, 1] for each item, by its global index."""
-    (cipher,) = word_keys(key, 1)
-    return uniform(word_pair(cipher, index.astype(jnp.uint32), 0, dtype)[0], dtype)
+Weights = Literal["gibbs", "scir", "sgrld"]
 
 
 def slice_mixture(
-    process: PitmanYor, family: Family, *, batch_size: int | None = None, capacity: int = 16
+    process: PitmanYor,
+    family: Family,
+    batch_size: int | None = None,
+    weights: Weights = "gibbs",
+    *,
+    step_size: Any = None,
+    stick_step_size: Any = None,
+    capacity: int = 16,
 ) -> SliceMixture:
     """Slice sampling of a Dirichlet or Pitman-Yor process mixture, without truncation.
 
@@ -259,44 +40,71 @@ def slice_mixture(
     With `batch_size`, only the points of a random batch are moved, and the sizes and statistics of
     the clusters are kept up to date. That is exact too (a random scan), and a step costs O(batch).
 
+    With `weights="scir"` or `"sgrld"` the first two lines see nothing but the batch S of n points
+    and the labels that these have from their last visits: with the estimates
+
+        m_j = (N/n) #{i in S: z_i = j},    c_j = (N/n) sum_{i in S, z_i = j} x_i
+
+    of the clusters' sizes and counts, v_j = g_1 / (g_1 + g_2) and theta_j move a time h towards
+    gammas with the shapes above and alpha + c_j: by the exact transition of `scir`, totals drawn
+    anew, or as in `sgrld_simplex`. All that follows is as above, for the points of the batch;
+    sticks past the last cluster and the parameters of empty ones come from the prior.
+
     Targets:
-        the posterior of the partition (and of the hyper-parameters that have a prior), exactly.
+        the posterior of the partition (and of the hyper-parameters that have a prior), exactly;
+        with `"scir"`, exactly for every h from all points, and from batches with sticks and
+        parameters that are too dispersed, the less so the smaller h; with `"sgrld"` with a bias of
+        order h besides.
 
     Args:
         process: `DirichletProcess(concentration)` or `PitmanYor(concentration, discount)`.
         family: the conjugate family of a cluster's items.
         batch_size: the number of points that a step moves; `None` for all. On several shards, each
             moves its share of them, drawn among its own.
+        weights: how sticks and parameters move: `"gibbs"`, drawn exactly given all labels;
+            `"scir"` or `"sgrld"`, stochastically given a batch, for a `DirichletMultinomial` or
+            `DirichletCategorical` family. `"gibbs"` costs no more, even from batches.
+        step_size: h > 0 of the parameters, for `"scir"` and `"sgrld"` only.
+        stick_step_size: h of the sticks; by default `step_size`.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
             the chain does not depend on it.
 
     State:
         `position = Dist(shared, local)`: the hyper-parameters, and `local["assignment"]`, (N,)
-        int32, each item's slot. `log_weights`, `log_rest` and `parameters` are the mixture that a
-        step has drawn. The initial position is as for `hybrid_mixture`.
+        int32, each item's slot, drawn when the item was last in a batch; before it has been in one,
+        its initial label. Where the weights are stochastic, that label may be of a cluster that has
+        moved away since: the estimates read it when the item is next in a batch, and only then draw
+        it anew. `log_weights`, `log_rest` and `parameters` are the mixture that a step has drawn.
+        The initial position is as for `hybrid_mixture`.
 
     Info:
         `active`, the number of clusters; `overflow`.
 
     Raises:
-        ValueError, TypeError: if a number is out of its range or the data unfit for the family.
+        ValueError, TypeError: if a number is out of its range, the data unfit for the family, or
+            the family or the step sizes for the `weights`.
 
     Example:
         >>> import jax, jax.numpy as jnp
         >>> from sgmc_jax import sample
-        >>> from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, slice_mixture
-        >>> X = jnp.concatenate([jnp.full((10, 1), -5.0), jnp.full((10, 1), 5.0)])
-        >>> family = NormalKnownCovariance(jnp.zeros(1), jnp.eye(1), 25.0 * jnp.eye(1))
-        >>> kernel = slice_mixture(DirichletProcess(1.0), family, batch_size=5)
-        >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=50)
+        >>> from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
+        >>> X = jnp.concatenate([jnp.tile(x, (10, 1)) for x in jnp.array([[5, 0, 1], [0, 4, 1]])])
+        >>> process, family = DirichletProcess(1.0), DirichletMultinomial(0.5, size=3)
+        >>> exact = slice_mixture(process, family, batch_size=5)
+        >>> run = sample(jax.random.key(0), exact, None, X, num_steps=50)
         >>> run.trace.local["assignment"].shape
         (50, 20)
+        >>> stochastic = slice_mixture(process, family, 5, "scir", step_size=0.1)
+        >>> run = sample(jax.random.key(0), stochastic, None, X, num_steps=50)
 
     Reference:
         Walker (2007), Sampling the Dirichlet mixture model with slices; Papaspiliopoulos (2008) and
         Kalli, Griffin and Walker (2011), Slice sampling mixture models, for integrating out u;
         Papaspiliopoulos and Roberts (2008) for the exchanges. Baker, Fearnhead, Fox and Nemeth
-        (2018), appendix D, print the test of the remaining mass with the opposite sign.
+        (2018), appendix D, for the stochastic ones: they print the test of the remaining mass with
+        the opposite sign, and the parameters' shapes without N/n. Here, unlike there, totals are
+        drawn anew, without which the chain is biased even with all points and h -> 0, and the
+        clusters of neighbouring sticks are exchanged.
     """
     if not isinstance(process, PitmanYor):
         raise TypeError(f"process must be a DirichletProcess or PitmanYor, got {type(process)}")
@@ -305,4 +113,33 @@ def slice_mixture(
     _checks.whole("capacity", capacity)
     if batch_size is not None:
         _checks.whole("batch_size", batch_size)
-    return SliceMixture(process, family, batch_size, capacity)
+    if weights not in get_args(Weights):
+        raise ValueError(f"weights must be one of {get_args(Weights)}, got {weights!r}")
+    if weights == "gibbs":
+        if step_size is not None or stick_step_size is not None:
+            raise ValueError(
+                "step_size goes with weights 'scir' or 'sgrld', got "
+                f"step_size={step_size} and stick_step_size={stick_step_size}"
+            )
+        return SliceMixture(process, family, batch_size, capacity)
+    if not isinstance(family, DirichletMultinomial | DirichletCategorical):
+        raise TypeError(
+            f"family must be a DirichletMultinomial or DirichletCategorical for {weights=}, got "
+            f"{type(family).__name__}"
+        )
+    if step_size is None:
+        raise ValueError(f"step_size must be given for {weights=}, got None")
+    stick_step_size = step_size if stick_step_size is None else stick_step_size
+    for name, value in [("step_size", step_size), ("stick_step_size", stick_step_size)]:
+        if callable(value):
+            raise TypeError(f"{name} must be a number, got {value!r}")
+        _checks.positive(name, value)
+    return StochasticSlice(
+        process,
+        family,
+        batch_size,
+        capacity,
+        weights=weights,
+        step_size=step_size,
+        stick_step_size=stick_step_size,
+    )

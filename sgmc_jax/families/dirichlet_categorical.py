@@ -78,6 +78,10 @@ class DirichletCategorical(Family):
         total = zeros.at[place, jnp.asarray(items)].add(1, mode="drop")
         return FirstMoments(total.sum(1), total)
 
+    def moved_statistics(self, items: Any, old: Array, new: Array, capacity: int) -> FirstMoments:
+        gain, loss = (self.label_statistics(items, z, capacity) for z in (new, old))
+        return jax.tree.map(jnp.subtract, gain, loss)
+
     def item_statistics(self, item: Any) -> FirstMoments:
         x = (jnp.arange(self.size) == item).astype(self.concentration.dtype)
         return FirstMoments(jnp.ones((), x.dtype), x)

@@ -103,6 +103,14 @@ class Family(eqx.Module):
         put = lambda all_, one: all_.at[k].set(one[0])
         return jax.tree.map(put, stats, row), jax.tree.map(put, predictive, self.predictive(row))
 
+    def moved_statistics(
+        self, items: PyTree, old: Int[Array, " n"], new: Int[Array, " n"], capacity: int
+    ) -> Any:
+        """What the statistics of `capacity` clusters gain when items move from `old` to `new`."""
+        slots = jnp.arange(capacity)[:, None]
+        weights = (new == slots).astype(jnp.result_type(float)) - (old == slots)
+        return self.statistics(items, weights)
+
     def zero_statistics(self, capacity: int, item: PyTree) -> Any:
         """The statistics of `capacity` empty clusters of items such as `item`."""
         one = jax.eval_shape(self.item_statistics, item)

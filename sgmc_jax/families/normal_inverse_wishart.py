@@ -125,6 +125,10 @@ class NormalInverseWishart(Family):
         each = jax.vmap(self.statistics)(tiles.take(rows(items, self.dim)), weights)
         return tiles.sum(jax.tree.map(lambda x: x[:, 0], each))
 
+    def moved_statistics(self, items: Any, old: Array, new: Array, capacity: int) -> SecondMoments:
+        gain, loss = (self.label_statistics(items, z, capacity) for z in (new, old))
+        return jax.tree.map(jnp.subtract, gain, loss)
+
     def item_statistics(self, item: Any) -> SecondMoments:
         x = row(item, self.dim)
         x = x - self.mean.astype(x.dtype)

@@ -86,18 +86,23 @@ class PitmanYor(eqx.Module):
             return hyper
         return self._walk(key, hyper, lambda hyper: self.logdensity(hyper, counts))
 
+    def stick_shapes(self, hyper: dict[str, Array], counts: Array) -> tuple[Array, Array]:
+        """The shapes of each stick's beta law, 1 - d + m_j and a + j d + sum_{l>j} m_l."""
+        a, d = hyper["concentration"], hyper["discount"]
+        below = jnp.flip(jnp.cumsum(jnp.flip(counts[1:])))
+        later = jnp.append(below, jnp.zeros((1,), below.dtype))
+        return 1 - d + counts, a + jnp.arange(1, len(counts) + 1) * d + later
+
     def draw_sticks(self, key: Any, hyper: dict[str, Array], counts: Array) -> tuple[Array, Array]:
         """log v_j and log(1 - v_j) of each stick, given the points that it has.
 
         `v_j ~ Beta(1 - d + m_j, a + j d + sum_{l>j} m_l)` for j = 1, 2, ...; with zero counts, the
         prior.
         """
-        a, d = hyper["concentration"], hyper["discount"]
-        later = jnp.sum(counts) - jnp.cumsum(counts)
-        index = jnp.arange(1, len(counts) + 1)
+        own, later = self.stick_shapes(hyper, counts)
         own_key, later_key = jax.random.split(key)
-        log_own = log_gamma(own_key, 1 - d + counts)
-        log_later = log_gamma(later_key, a + index * d + later)
+        log_own = log_gamma(own_key, own)
+        log_later = log_gamma(later_key, later)
         log_total = jnp.logaddexp(log_own, log_later)
         return log_own - log_total, log_later - log_total
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sgmc_jax.families import (
+    DirichletCategorical,
     DirichletMultinomial,
     NormalGamma,
     NormalInverseWishart,
@@ -73,6 +74,18 @@ def test_label_statistics_are_those_of_the_one_hot_weights(name, num_items, x64)
     chains = jnp.stack([jnp.asarray(labels)] * 2)
     mapped = jax.vmap(lambda z: family.label_statistics(items, z, 6))(chains)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[1], b, 1e-12, 1e-12), mapped, expected)
+
+
+@pytest.mark.parametrize("family", [*FAMILIES.values(), DirichletCategorical(1.0, size=9)])
+def test_moved_statistics_are_gains_less_losses(family, x64):
+    old, new = (jnp.asarray(x) for x in (some(50, 6), some(50, 6)[::-1].copy()))
+    shape = (50,) if isinstance(family, DirichletCategorical) else (50, 3)
+    items = np.random.default_rng(1).integers(0, 9, shape)
+    gain, loss = (family.label_statistics(items, labels, 6) for labels in (new, old))
+    moved = family.moved_statistics(items, old, new, 6)
+    jax.tree.map(
+        lambda m, a, b: np.testing.assert_allclose(m, a - b, 1e-9, 1e-9), moved, gain, loss
+    )
 
 
 @pytest.mark.parametrize("dim", [1, 16, 17, 40])

@@ -1,0 +1,245 @@
+"""Figures 3b and 4b of the SCIR paper: a Dirichlet process mixture of the pages users visit."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from sgmc_jax import sample, scan_kernel
+from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
+
+BATCH, START, PAGES = 1_000, 20, 294  # users in a batch, clusters to begin with, pages
+PROCESS = DirichletProcess(1.0, prior=(1.0, 0.1))
+FAMILY = DirichletMultinomial(0.5, size=PAGES)
+FULL, BATCHED = "exact, all users", "exact, batches"
+NEAR = (0.05, 0.02, 0.01)  # nats a user
+
+
+class Size(NamedTuple):
+    """How much is run: passes over the users, seeds, and the step sizes of the grids."""
+
+    passes: int
+    seeds: int
+    grids: dict[str, Float[np.ndarray, " h"]]
+
+
+GRIDS = {"scir": np.geomspace(3e-3, 0.3, 5), "sgrld": np.geomspace(1e-4, 1e-2, 5)}
+SIZES = {"full": Size(1_000, 5, GRIDS), "small": Size(150, 2, GRIDS)}
+
+
+class Visits(NamedTuple):
+    """Who visited which page: users to learn from, users to tune by, and users to be judged by."""
+
+    train: UInt8[np.ndarray, "user page"]
+    tune: UInt8[np.ndarray, "user page"]
+    test: UInt8[np.ndarray, "user page"]
+
+
+class Result(NamedTuple):
+    """What a sampler gave: mean log predictives of held-out users after each pass (seed, pass).
+
+    `averaged` is that of the predictive averaged over the last third of the passes, `seconds` the
+    processor time of a pass, `active` the mean number of clusters at the end.
+    """
+
+    step_size: float
+    inside: bool
+    tune: Float[np.ndarray, "seed pass"]
+    test: Float[np.ndarray, "seed pass"]
+    averaged: Float[np.ndarray, " seed"]
+    active: float
+    seconds: float
+
+
+def load(folder: Path) -> Visits:
+    """The split of the UCI repository; its test users are split again in two halves."""
+
+    def dense(part: str) -> np.ndarray:
+        visits = np.zeros(file[f"{part}_shape"], np.uint8)
+        users = np.repeat(np.arange(len(visits)), np.diff(file[f"{part}_indptr"]))
+        visits[users, file[f"{part}_indices"]] = file[f"{part}_data"]
+        return visits
+
+    with np.load(folder / "msweb.npz") as file:
+        train, held_out = dense("train"), dense("test")
+    return Visits(train, held_out[::2], held_out[1::2])
+
+
+def make(sampler: str, step_size: float = np.nan, capacity: int = 64) -> Any:
+    """A kernel by its name."""
+    if sampler == FULL:
+        return slice_mixture(PROCESS, FAMILY, capacity=capacity)
+    if sampler == BATCHED:
+        return slice_mixture(PROCESS, FAMILY, BATCH, capacity=capacity)
+    return slice_mixture(PROCESS, FAMILY, BATCH, sampler, step_size=step_size, capacity=capacity)  # type: ignore[arg-type]
+
+
+def recorder(visits: Visits) -> Callable:
+    """What is kept of a pass: the log predictive of every held-out user, and how many clusters.
+
+    The weight that all sticks leave, less than that of any slice, is left out.
+    """
+    held_out = jnp.concatenate([visits.tune, visits.test])
+
+    def record(state: Any, info: Any) -> tuple:
+        scores = state.log_weights[:, None] + FAMILY.scores(state.parameters, held_out)
+        return jax.nn.logsumexp(scores, axis=0), info.active
+
+    return record
+
+
+def run(
+    key: Any,
+    sampler: str,
+    visits: Visits,
+    size: Size,
+    record: Callable,
+    step_size: float = np.nan,
+) -> Result:
+    """One sampler, from random labels."""
+    num_users = len(visits.train)
+    steps = 1 if sampler == FULL else -(-num_users // BATCH)
+    run = sample(
+        key,
+        make(sampler, step_size),
+        lambda key: jax.random.randint(key, (num_users,), 0, START),
+        jnp.asarray(visits.train),
+        num_steps=steps * size.passes,
+        num_chains=size.seeds,
+        thin=steps,
+        record=record,
+    )
+    logs, active = (np.asarray(x) for x in run.trace)
+    tune, test = np.split(logs, [len(visits.tune)], axis=2)
+    last = slice(-size.passes // 3, None)
+    averaged = np.logaddexp.reduce(test[:, last], axis=1) - np.log(test[:, last].shape[1])
+    state = jax.tree.map(lambda x: jnp.asarray(x[0]), run.state)
+    kernel = make(sampler, step_size, run.capacity)
+    return Result(
+        step_size,
+        True,
+        tune.mean(2),
+        test.mean(2),
+        averaged.mean(1),
+        active[:, last].mean(),
+        steps * seconds_a_step(kernel, state, jnp.asarray(visits.train), 3 * steps),
+    )
+
+
+def seconds_a_step(kernel: Any, state: Any, data: Any, num_steps: int) -> float:
+    """Processor time, which other work on the machine does not change, once compiled."""
+
+    jax.block_until_ready(_steps(jax.random.key(0), kernel, state, data, num_steps))
+    begin = time.process_time()
+    jax.block_until_ready(_steps(jax.random.key(1), kernel, state, data, num_steps))
+    return (time.process_time() - begin) / num_steps
+
+
+@partial(jax.jit, static_argnums=4)
+def _steps(key: Any, kernel: Any, state: Any, data: Any, num_steps: int) -> Any:
+    return scan_kernel(key, kernel, state, data, num_steps, _active)[1]
+
+
+def _active(state: Any, info: Any) -> Any:
+    return info.active
+
+
+def tuned(results: Sequence[Result]) -> Result:
+    """The step size whose last third of passes is best for the users to tune by."""
+    last = slice(-results[0].tune.shape[1] // 3, None)
+    finals = np.nan_to_num([r.tune[:, last].mean() for r in results], nan=-np.inf)
+    best = int(np.argmax(finals))
+    return results[best]._replace(inside=0 < best < len(results) - 1)
+
+
+def passes_to(level: float, curves: Float[np.ndarray, "seed pass"]) -> float:
+    """The mean number of passes until the mean of five reaches a level; NaN if a seed does not."""
+    smooth = np.apply_along_axis(np.convolve, 1, curves, np.ones(5) / 5, "valid")
+    there = smooth >= level
+    return np.where(there.any(1), there.argmax(1) + 5.0, np.nan).mean()
+
+
+def table(results: dict[str, Result], grids: dict[str, list[Result]]) -> str:
+    """What each sampler reached and how soon, and every step size of the grids."""
+    last = slice(-results[FULL].test.shape[1] // 3, None)
+    level = results[FULL].test[:, last].mean()
+    lines = [
+        "| sampler | step size | in the grid | ms a pass | log predictive | of the seeds "
+        "| averaged | clusters | " + " | ".join(f"s to {level - near:.3f}" for near in NEAR) + " |",
+        "|---" * (8 + len(NEAR)) + "|",
+    ]
+    for name, r in results.items():
+        finals = r.test[:, last].mean(1)
+        chosen = ("-", "-") if np.isnan(r.step_size) else (f"{r.step_size:.2g}", str(r.inside))
+        cells = [
+            name,
+            *chosen,
+            f"{1e3 * r.seconds:.1f}",
+            f"{finals.mean():.3f}",
+            ", ".join(f"{x:.3f}" for x in finals),
+            f"{r.averaged.mean():.3f}",
+            f"{r.active:.1f}",
+            *(f"{r.seconds * passes_to(level - near, r.test):.2f}" for near in NEAR),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "| sampler | step size | log predictive, users to tune by | clusters |",
+        "|---" * 4 + "|",
+    ]
+    for name, runs in grids.items():
+        for r in runs:
+            final = r.tune[:, last].mean()
+            lines.append(f"| {name} | {r.step_size:.2g} | {final:.3f} | {r.active:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it all."""
+    from tqdm.auto import tqdm
+
+    from . import pictures
+
+    parser = argparse.ArgumentParser(prog="python -m experiments.scir.msweb", description=__doc__)
+    parser.add_argument("--data-dir", type=Path, default=os.environ.get("SGMC_JAX_DATA"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "output")
+    parser.add_argument("--size", choices=SIZES, default="full")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(arguments)
+    if options.data_dir is None:
+        parser.error("the folder of msweb.npz is needed: --data-dir, or SGMC_JAX_DATA")
+    visits, size, key = load(options.data_dir), SIZES[options.size], jax.random.key(options.seed)
+    options.out.mkdir(parents=True, exist_ok=True)
+    record = recorder(visits)
+    with tqdm(total=2 + sum(map(len, size.grids.values()))) as bar:
+
+        def one(*args: Any) -> Result:
+            bar.update()
+            return run(key, *args)
+
+        exact = {name: one(name, visits, size, record) for name in (FULL, BATCHED)}
+        grids = {
+            name: [one(name, visits, size, record, float(h)) for h in steps]
+            for name, steps in size.grids.items()
+        }
+    results = exact | {name: tuned(runs) for name, runs in grids.items()}
+    pictures.draw_predictives(results, options.out / "figure4b.png")
+    text = table(results, grids)
+    (options.out / "msweb.md").write_text(text)
+    print(f"\n{text}\nIn {options.out}: msweb.md, figure4b.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

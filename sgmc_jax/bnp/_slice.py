@@ -1,0 +1,263 @@
+"""The kernel behind `slice_mixture`: exact slice sampling, from all points or from batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from .._types import Data, Kernel, Key, as_keys
+from ..collective import Collective, Dist, Shard, as_shard
+from ..families import Family
+from ..processes import PitmanYor
+from ..random._words import uniform, word_keys, word_pair
+from ..random.feistel import random_subset
+from ._blocks import start_position
+from ._collapsed import pick_columns
+
+_EPOCHS = 8  # after so many passes over the data all sums are computed anew
+
+
+class SliceSums(NamedTuple):
+    """Sums over all points: the size and the statistics of each cluster, and the overflow."""
+
+    counts: Int[Array, " K"]
+    statistics: PyTree
+    overflow: Int[Array, ""]
+
+
+class SliceState(NamedTuple):
+    """Where a chain is.
+
+    `position.shared` holds the hyper-parameters, `position.local` each point's `assignment`.
+    `order` lists the slots by their sticks; `log_weights`, `log_rest` and `parameters` are the
+    mixture that points were last drawn from: each slot's weight, that of all others, and theta.
+    `gammas` are those behind sticks and parameters where they are moved, not drawn.
+    """
+
+    position: Dist
+    order: Int[Array, " K"]
+    log_weights: Float[Array, " K"]
+    log_rest: Float[Array, ""]
+    parameters: PyTree
+    sums: SliceSums
+    gammas: PyTree = None
+
+
+class SliceInfo(NamedTuple):
+    """The number of clusters, and whether the sticks of all slots left more than a slice."""
+
+    active: Array
+    overflow: Array
+
+
+class Batch(NamedTuple):
+    """The points that a step moves: their rows, their items, and which rows are no padding."""
+
+    rows: Int[Array, " n"]
+    items: PyTree
+    real: Bool[Array, " n"]
+
+
+class SliceMixture(Kernel):
+    """See `slice_mixture`."""
+
+    process: PitmanYor
+    family: Family
+    batch_size: int | None = eqx.field(static=True)
+    capacity: int = eqx.field(static=True)
+    comm: Collective = Collective()
+
+    def init(self, key: Key, position: Any, data: Data) -> SliceState:
+        position, shard = start_position(self.process, position, data), as_shard(data)
+        own = self._sums(shard.items, position.local["assignment"], shard.mask)
+        sums = self.comm.sum(own)
+        weights = jnp.zeros(self.capacity, position.shared["concentration"].dtype)
+        params = self.family.draw(as_keys(key).noise, sums.statistics)
+        return SliceState(position, jnp.arange(self.capacity), weights, weights[0], params, sums)
+
+    def refresh(self, key: Key, state: SliceState, data: Data) -> SliceState:
+        shard = as_shard(data)
+        own = self._sums(shard.items, state.position.local["assignment"], shard.mask)
+        return state._replace(sums=self.comm.sum(own))
+
+    def step(self, key: Key, state: SliceState, data: Data) -> tuple[SliceState, SliceInfo]:
+        keys = as_keys(key)
+        mixture_key, level_key, label_key = jax.random.split(keys.noise, 3)
+        shard, labels = as_shard(data), state.position.local["assignment"]
+        batch = self._batch(keys.batch, shard)
+        index, old = shard.start + batch.rows, labels[batch.rows]
+        last = state.order[-1]
+        state = self._draw_mixture(mixture_key, state, shard, batch)
+        log_weights = state.log_weights
+
+        level = log_weights[old] + jnp.log(_uniforms(level_key, index, log_weights.dtype))
+        logits = log_weights[:, None] + jnp.zeros_like(level)
+        logits = jnp.where(
+            logits > level, self.family.scores(state.parameters, batch.items), -jnp.inf
+        )
+        new = pick_columns(logits, _uniforms(label_key, index, logits.dtype))
+        place = jnp.where(batch.real, batch.rows, len(labels))
+        moved = labels.at[place].set(new, mode="drop")
+        # a cluster on the last stick might have been exchanged with the next
+        ends = state.sums.counts[jnp.stack([last, state.order[-1]])]
+        lost = jnp.any(batch.real & (state.log_rest >= level)) | jnp.any(ends > 0)
+
+        sums = self._moved_sums(keys.count, state.sums, shard, batch, moved, old, new, lost)
+        position = state.position._replace(local={"assignment": moved})
+        active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
+        return state._replace(position=position, sums=sums), SliceInfo(active, sums.overflow > 0)
+
+    def grow(self, state: SliceState, capacity: int) -> tuple[SliceMixture, SliceState]:
+        more = capacity - self.capacity
+        append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
+        grown = state._replace(
+            order=jnp.concatenate([state.order, jnp.arange(self.capacity, capacity)]),
+            log_weights=append(state.log_weights),
+            parameters=jax.tree.map(append, state.parameters),
+            sums=SliceSums(
+                append(state.sums.counts),
+                jax.tree.map(append, state.sums.statistics),
+                state.sums.overflow,
+            ),
+            gammas=jax.tree.map(append, state.gammas),
+        )
+        return replace(self, capacity=capacity), grown
+
+    def check(self, position: Any, data: Data) -> None:
+        if isinstance(data, Shard):
+            return
+        self.family.check(data)
+        num_items = as_shard(data).capacity
+        if self.batch_size is not None and self.batch_size > num_items:
+            raise ValueError(
+                f"batch_size must be at most the number of items, {num_items}, got "
+                f"{self.batch_size}"
+            )
+
+    def _draw_mixture(self, key: Any, state: SliceState, shard: Shard, batch: Batch) -> SliceState:
+        """Sticks, their order, hyper-parameters and parameters, given the points' clusters."""
+        stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(key, 5)
+        process, (hyper, local), counts = self.process, state.position, state.sums.counts
+        sticks = process.draw_sticks(stick_key, hyper, counts[state.order])
+        order = swap_neighbours(swap_key, state.order, counts, *sticks)
+        if process.prior is not None:
+            used = in_use(counts[order])
+            hyper = process.redraw_from_sticks(hyper_key, hyper, *sticks, used)
+            tail = process.draw_sticks(tail_key, hyper, jnp.zeros_like(counts))
+            sticks = jax.tree.map(lambda kept, new: jnp.where(used, kept, new), sticks, tail)
+        by_order, log_rest = stick_weights(*sticks)
+        return state._replace(
+            position=Dist(hyper, local),
+            order=order,
+            log_weights=jnp.zeros_like(by_order).at[order].set(by_order),
+            log_rest=log_rest,
+            parameters=self.family.draw(param_key, state.sums.statistics),
+        )
+
+    def _batch(self, key: Any, shard: Shard) -> Batch:
+        """All points of the shard, or its part of a random batch."""
+        if self.batch_size is None:
+            return Batch(jnp.arange(shard.capacity), shard.items, shard.mask)
+        num = min(self.batch_size // self.comm.size, shard.capacity)
+        rows = random_subset(self.comm.local_key(key), num, shard.size, shard.capacity)
+        items = jax.tree.map(lambda x: x[rows], shard.items)
+        return Batch(rows, items, jnp.arange(num) < shard.size)
+
+    def _sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
+        """This shard's sums over some points."""
+        labels = jnp.where(real, labels, -1)
+        statistics = self.family.label_statistics(items, labels, self.capacity)
+        return self._sizes(labels)._replace(statistics=statistics)
+
+    def _moves(self, batch: Batch, old: Array, new: Array) -> SliceSums:
+        """What this shard's sums gain when a batch moves."""
+        old, new = (jnp.where(batch.real, labels, -1) for labels in (old, new))
+        statistics = self.family.moved_statistics(batch.items, old, new, self.capacity)
+        gain = jax.tree.map(jnp.subtract, self._sizes(new), self._sizes(old))
+        return gain._replace(statistics=statistics)
+
+    def _sizes(self, labels: Array) -> SliceSums:
+        """Sums that leave out the statistics."""
+        counts = jnp.sum(labels == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
+        return SliceSums(counts, None, jnp.zeros((), jnp.int32))
+
+    def _moved_sums(
+        self,
+        count: Any,
+        sums: SliceSums,
+        shard: Shard,
+        batch: Batch,
+        labels: Array,
+        old: Array,
+        new: Array,
+        lost: Array,
+    ) -> SliceSums:
+        """The sums after a move: the old ones, changed by the batch; all anew at times.
+
+        Without the latter the rounding errors of many changes would add up.
+        """
+        lost = lost.astype(jnp.int32)
+        if self.batch_size is None:
+            anew = self._sums(shard.items, labels, shard.mask)
+            return self.comm.sum(anew._replace(overflow=lost))
+
+        def changed() -> SliceSums:
+            delta = self._moves(batch, old, new)._replace(overflow=lost)
+            before = sums._replace(overflow=jnp.zeros_like(lost))
+            return jax.tree.map(jnp.add, before, self.comm.sum(delta))
+
+        def summed() -> SliceSums:
+            return self.comm.sum(
+                self._sums(shard.items, labels, shard.mask)._replace(overflow=lost)
+            )
+
+        if count is None:
+            return changed()
+        period = max(1, _EPOCHS * shard.capacity * self.comm.size // self.batch_size)
+        return jax.lax.cond(count % period == period - 1, summed, changed)
+
+
+def swap_neighbours(
+    key: Any, order: Array, counts: Array, log_stick: Array, log_left: Array
+) -> Int[Array, " K"]:
+    """Exchange the clusters of neighbouring sticks, first of even pairs, then of odd ones.
+
+    Accepted with probability min(1, (w_j / w_{j+1})^(m_{j+1} - m_j)); without it large clusters
+    hardly ever come first.
+    """
+    log_weights, _ = stick_weights(log_stick, log_left)
+    log_ratio = log_weights[:-1] - log_weights[1:]
+    uniforms = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
+    index = jnp.arange(len(order))
+    for parity in (0, 1):
+        sizes = counts[order]
+        gain = (sizes[1:] - sizes[:-1]) * log_ratio
+        # empty clusters stay, or slots from past the capacity would come down in time
+        some = sizes[1:] + sizes[:-1] != 0
+        swap = some & (index[:-1] % 2 == parity) & (jnp.log(uniforms) < gain)
+        step = jnp.zeros_like(index).at[:-1].add(swap).at[1:].add(-swap.astype(index.dtype))
+        order = order[index + step]
+    return order
+
+
+def in_use(counts: Int[Array, " K"]) -> Bool[Array, " K"]:
+    """Which sticks are not past the last that has points."""
+    return jnp.flip(jax.lax.cummax(jnp.flip(counts > 0).astype(jnp.int32))) > 0
+
+
+def stick_weights(log_stick: Array, log_left: Array) -> tuple[Array, Array]:
+    """log w_j = log v_j + sum_{l<j} log(1 - v_l), and the log of what all of them leave."""
+    total = jnp.cumsum(log_left)
+    before = jnp.append(jnp.zeros((1,), total.dtype), total[:-1])
+    return log_stick + before, total[-1]
+
+
+def _uniforms(key: Any, index: Array, dtype: Any) -> Array:
+    """A number in (0, 1] for each item, by its global index."""
+    (cipher,) = word_keys(key, 1)
+    return uniform(word_pair(cipher, index.astype(jnp.uint32), 0, dtype)[0], dtype)

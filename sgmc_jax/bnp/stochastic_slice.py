@@ -1,0 +1,137 @@
+"""Slice sampling with sticks and parameters that move by the counts of a batch."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from .._checks import as_real
+from .._types import Data, Estimate, Key, as_keys
+from ..collective import Dist, Shard, as_shard
+from ..families.dirichlet_multinomial import Multinomials
+from ..random import log_gamma
+from ..transitions import CIR, ExpandedMeanLangevin, GammaTotal, Phase
+from ._blocks import start_position
+from ._slice import (
+    Batch,
+    SliceMixture,
+    SliceState,
+    SliceSums,
+    in_use,
+    stick_weights,
+    swap_neighbours,
+)
+
+
+class StochasticSlice(SliceMixture):
+    """`slice_mixture` with `weights="scir"` or `"sgrld"`.
+
+    `state.gammas` are the log gammas of the sticks (K, 2), in their order, and those of the
+    parameters (K, V), by slot. Of the points that are in no batch only the sizes of the clusters
+    are kept, which tell the sticks in use and accept the exchanges.
+    """
+
+    weights: Literal["scir", "sgrld"] = eqx.field(static=True, kw_only=True)
+    step_size: Array = eqx.field(converter=as_real, kw_only=True)
+    stick_step_size: Array = eqx.field(converter=as_real, kw_only=True)
+
+    def init(self, key: Key, position: Any, data: Data) -> SliceState:
+        position, shard = start_position(self.process, position, data), as_shard(data)
+        labels, hyper = position.local["assignment"], position.shared
+        sums = self.comm.sum(self._sums(shard.items, labels, shard.mask))
+        points = Batch(jnp.arange(shard.capacity), shard.items, shard.mask)
+        stats, none = self._estimate(shard, points, labels), jnp.zeros(self.capacity)
+        stick_key, param_key = jax.random.split(as_keys(key).noise)
+        prior = self._stick_shapes(hyper, none)
+        sticks = _start(stick_key, self._stick_shapes(hyper, stats.count), prior)
+        params = _start(param_key, *self._shapes(stats))
+        return SliceState(
+            position,
+            jnp.arange(self.capacity),
+            jnp.zeros_like(sticks[:, 0]),
+            jnp.zeros_like(sticks[0, 0]),
+            Multinomials(jax.nn.log_softmax(params)),
+            sums,
+            (sticks, params),
+        )
+
+    def _draw_mixture(self, key: Any, state: SliceState, shard: Shard, batch: Batch) -> SliceState:
+        """Sticks, their order, hyper-parameters and parameters, given the batch's clusters."""
+        stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(key, 5)
+        process, (hyper, local), counts = self.process, state.position, state.sums.counts
+        order, (sticks, params) = state.order, state.gammas
+        none = jnp.zeros_like(counts)
+        stats = self._estimate(shard, batch, local["assignment"][batch.rows])
+
+        shapes = self._stick_shapes(hyper, stats.count[order])
+        prior, used = self._stick_shapes(hyper, none), in_use(counts[order])
+        sticks = self._moved(stick_key, sticks, shapes, prior, used, self.stick_step_size)
+        log_stick, log_left = jax.nn.log_softmax(sticks).T
+        order = swap_neighbours(swap_key, order, counts, log_stick, log_left)
+        used = in_use(counts[order])
+        if process.prior is not None:
+            hyper = process.redraw_from_sticks(hyper_key, hyper, log_stick, log_left, used)
+            tail = log_gamma(tail_key, self._stick_shapes(hyper, none))
+            sticks = jnp.where(used[:, None], sticks, tail)
+        by_order, log_rest = stick_weights(*jax.nn.log_softmax(sticks).T)
+
+        shapes, prior = self._shapes(stats)
+        params = self._moved(param_key, params, shapes, prior, counts > 0, self.step_size)
+        return state._replace(
+            position=Dist(hyper, local),
+            order=order,
+            log_weights=jnp.zeros_like(by_order).at[order].set(by_order),
+            log_rest=log_rest,
+            parameters=Multinomials(jax.nn.log_softmax(params)),
+            gammas=(sticks, params),
+        )
+
+    def _moved(
+        self, key: Any, log_gammas: Array, shapes: Array, prior: Array, used: Array, h: Array
+    ) -> Float[Array, "K d"]:
+        """Log gammas a time h later; those not in use are drawn from the prior."""
+        move_key, total_key, prior_key = jax.random.split(key, 3)
+        phase = Phase(log_gammas)
+        if self.weights == "scir":
+            phase = GammaTotal()(total_key, phase, h, shapes)
+            phase = CIR()(move_key, phase, h, shapes)
+        else:
+            phase = ExpandedMeanLangevin(lambda _: Estimate(prior))(move_key, phase, h, shapes)
+        fresh = log_gamma(prior_key, prior.astype(log_gammas.dtype))
+        return jnp.where(used[:, None], phase.position, fresh)
+
+    def _estimate(self, shard: Shard, batch: Batch, labels: Array) -> PyTree:
+        """The statistics of all clusters, estimated from a batch and its labels."""
+        stats = self.family.label_statistics(
+            batch.items, jnp.where(batch.real, labels, -1), self.capacity
+        )
+        weight = shard.size / jnp.maximum(jnp.sum(batch.real), 1)
+        return self.comm.sum(jax.tree.map(lambda x: weight.astype(x.dtype) * x, stats))
+
+    def _shapes(self, stats: PyTree) -> tuple[Float[Array, "K V"], Float[Array, "K V"]]:
+        """The shapes of the parameters' gammas, and those of the prior."""
+        nothing = jax.tree.map(jnp.zeros_like, stats)
+        return tuple(self.family.predictive(x).concentration for x in (stats, nothing))
+
+    def _stick_shapes(self, hyper: dict[str, Array], counts: Array) -> Float[Array, "K 2"]:
+        dtype = hyper["concentration"].dtype
+        return jnp.stack(self.process.stick_shapes(hyper, counts.astype(dtype)), axis=1)
+
+    def _sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
+        """The sizes alone."""
+        return self._sizes(jnp.where(real, labels, -1))
+
+    def _moves(self, batch: Batch, old: Array, new: Array) -> SliceSums:
+        gain, loss = (self._sums(batch.items, labels, batch.real) for labels in (new, old))
+        return jax.tree.map(jnp.subtract, gain, loss)
+
+
+def _start(key: Any, shapes: Array, prior: Array) -> Float[Array, "K d"]:
+    """Simplices drawn from their conditional, with totals drawn from their prior."""
+    point_key, total_key = jax.random.split(key)
+    log_total = log_gamma(total_key, prior.sum(axis=1))
+    return jax.nn.log_softmax(log_gamma(point_key, shapes)) + log_total[:, None]

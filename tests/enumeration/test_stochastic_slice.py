@@ -1,0 +1,179 @@
+"""Slice samplers with stochastic sticks and parameters, of multinomials."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import gammaln
+from scipy.stats import beta
+
+from sgmc_jax import Vmap, sample
+from sgmc_jax.bnp import (
+    DirichletCategorical,
+    DirichletMultinomial,
+    DirichletProcess,
+    PitmanYor,
+    slice_mixture,
+)
+from sgmc_jax.bnp.stochastic_slice import StochasticSlice
+from sgmc_jax.processes import pitman_yor
+from tests.enumeration.test_mixture import KEY, NORMAL, check_partitions, exact
+from tests.laws.moments import check_mean
+
+DATA = np.array([[3, 0, 1], [2, 1, 0], [0, 2, 0], [0, 3, 1]])
+PRIOR = np.array([0.5, 0.4, 0.3])
+FAMILY = DirichletMultinomial(PRIOR)
+PROCESS = DirichletProcess(0.5)
+STEPS = {"scir": 0.5, "sgrld": 0.01}
+
+
+def marginal(x):
+    shape = PRIOR + x.sum(0)
+    log = gammaln(PRIOR.sum()) - gammaln(PRIOR).sum()
+    return log + gammaln(shape).sum() - gammaln(shape.sum())
+
+
+def check(process=PROCESS, capacity=16, **kwargs):
+    law = exact(process, marginal, DATA)
+    kernel = slice_mixture(process, FAMILY, None, "scir", step_size=1.0, capacity=capacity)
+    args = {"num_chains": 256, "num_steps": 800, "tolerance": 0.1} | kwargs
+    check_partitions(kernel, law, DATA, **args)
+
+
+@pytest.mark.full
+def test_all_partitions_from_all_points():
+    """Exact for every step size, as totals are drawn anew."""
+    check()
+
+
+@pytest.mark.full
+def test_all_partitions_of_a_pitman_yor_process():
+    check(PitmanYor(0.5, 0.05))
+
+
+@pytest.mark.full
+def test_sticks_that_miss_the_points_of_later_ones(monkeypatch):
+    """Planted."""
+    honest = pitman_yor.PitmanYor.stick_shapes
+
+    def wrong(self, hyper, counts):
+        return honest(self, hyper, counts)[0], honest(self, hyper, 0 * counts)[1]
+
+    monkeypatch.setattr(pitman_yor.PitmanYor, "stick_shapes", wrong)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check()
+
+
+# ---------------------------------------------------------------- one cluster: a Dirichlet law
+
+N, SPLIT, ALPHA = 40, 28, 2.0
+COINS = np.repeat([0, 1], [SPLIT, N - SPLIT]).astype(np.int32)
+LAW = beta(ALPHA + SPLIT, ALPHA + N - SPLIT)
+
+
+def one_cluster(weights, batch_size, step_size):
+    """The mean and the second moment of the one cluster's share of heads, for each chain."""
+    family = DirichletCategorical(ALPHA, size=2)
+    # a second cluster has a probability of 4e-9
+    kernel = slice_mixture(
+        DirichletProcess(1e-9),
+        family,
+        batch_size,
+        weights,
+        step_size=step_size,
+        # Langevin steps of any other size would give the second stick some weight
+        stick_step_size=1e-12 if weights == "sgrld" else None,
+        capacity=2,
+    )
+
+    def moments(state, info):
+        share = jnp.exp(state.parameters.log_probability[0, 0]) - LAW.mean()
+        return jnp.stack([share, share**2])
+
+    args = {"num_steps": 600, "num_chains": 200, "burn_in": 100}
+    return sample(KEY, kernel, None, COINS, reduce=moments, **args).trace.mean
+
+
+def test_a_batch_is_too_dispersed_as_the_theory_says():
+    """By 1 + tanh(h/2) (N - n)/n, to first order."""
+    values = one_cluster("scir", 10, 0.5)
+    inflated = LAW.var() * (1 + np.tanh(0.25) * (N - 10) / 10)
+    assert abs(values[:, 0].mean()) < 0.01 * LAW.mean()
+    assert abs(values[:, 1].mean() / inflated - 1) < 0.05
+
+
+def test_all_points_give_the_dirichlet_law():
+    check_mean(one_cluster("scir", None, 0.5)[:, 1], LAW.var(), 0.05)
+
+
+def test_langevin_steps_are_biased_by_their_size():
+    values = one_cluster("sgrld", None, 0.01)
+    assert abs(values[:, 0].mean()) < 0.01 * LAW.mean()
+    assert abs(values[:, 1].mean() / LAW.var() - 1) < 0.15
+
+
+def test_counts_of_the_batch_alone(monkeypatch):
+    """Planted: N / n forgotten, as printed."""
+    honest = StochasticSlice._estimate
+
+    def unscaled(self, shard, batch, labels):
+        return honest(self, shard._replace(size=jnp.sum(batch.real)), batch, labels)
+
+    monkeypatch.setattr(StochasticSlice, "_estimate", unscaled)
+    values = one_cluster("scir", 10, 0.5)
+    assert values[:, 1].mean() > 3 * LAW.var()
+
+
+# ---------------------------------------------------------------------- capacity and engines
+
+BAGS = np.random.default_rng(0).poisson(np.repeat(3 * np.eye(3), 15, axis=0))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("weights", STEPS)
+def test_the_chain_does_not_depend_on_the_capacity(x64, weights):
+    process, family = DirichletProcess(2.0, prior=(2.0, 1.0)), DirichletMultinomial(PRIOR)
+    runs = [
+        sample(
+            KEY,
+            slice_mixture(process, family, 9, weights, step_size=STEPS[weights], capacity=slots),
+            None,
+            BAGS,
+            num_steps=60,
+        )
+        for slots in (2, 64)
+    ]
+    assert runs[0].capacity > 2 and not runs[0].info.overflow.any()
+    assert np.array_equal(*(run.trace.local["assignment"] for run in runs))
+    values = [run.trace.shared["concentration"] for run in runs]
+    np.testing.assert_allclose(*values, rtol=1e-9)
+
+
+@pytest.mark.parametrize("weights", [pytest.param("scir", marks=pytest.mark.full), "sgrld"])
+def test_the_same_chain_on_two_shards(x64, weights):
+    process, family = DirichletProcess(0.5), DirichletMultinomial(PRIOR)
+    kernel = slice_mixture(process, family, None, weights, step_size=STEPS[weights], capacity=16)
+    alone = sample(KEY, kernel, None, BAGS, num_steps=50)
+    shared = sample(KEY, kernel, None, BAGS, num_steps=50, engine=Vmap(2))
+    assert np.array_equal(alone.trace.local["assignment"], shared.trace.local["assignment"])
+    parameters = [run.state.parameters.log_probability for run in (alone, shared)]
+    np.testing.assert_allclose(*parameters, rtol=1e-9)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="weights must be one of .*, got 'cir'"):
+        slice_mixture(PROCESS, FAMILY, 2, "cir", step_size=0.1)
+    with pytest.raises(TypeError, match="family must be a DirichletMultinomial or .*NormalKnown"):
+        slice_mixture(PROCESS, NORMAL, 2, "scir", step_size=0.1)
+    with pytest.raises(ValueError, match="step_size must be given for weights='scir'"):
+        slice_mixture(PROCESS, FAMILY, 2, "scir")
+    with pytest.raises(ValueError, match="step_size goes with weights 'scir' or 'sgrld'"):
+        slice_mixture(PROCESS, FAMILY, 2, step_size=0.1)
+    with pytest.raises(ValueError, match="stick_step_size must be finite and positive"):
+        slice_mixture(PROCESS, FAMILY, 2, "sgrld", step_size=0.1, stick_step_size=-1.0)
+    with pytest.raises(TypeError, match="step_size must be a number"):
+        slice_mixture(PROCESS, FAMILY, 2, "scir", step_size=lambda count: 0.1)
+    kernel = slice_mixture(PROCESS, FAMILY, 5, "scir", step_size=0.1)
+    with pytest.raises(ValueError, match="batch_size must be at most the number of items, 4"):
+        sample(KEY, kernel, None, DATA, num_steps=1)
+    with pytest.raises(ValueError, match="data must be counts"):
+        sample(KEY, kernel, None, -DATA, num_steps=1)
