@@ -1,0 +1,57 @@
+"""Figures 2 and 5: CIFAR-10's principal components, samplers of a Dirichlet process mixture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from sgmc_jax import cycle
+from sgmc_jax.bnp import (
+    DirichletProcess,
+    NormalInverseWishart,
+    asynchronous_mixture,
+    collapsed_mixture,
+    hybrid_mixture,
+    slice_mixture,
+    split_merge,
+    uncollapsed_mixture,
+)
+
+from .common import Options, curves, held_out, load, table, timed
+
+BLOCKS = 8
+
+
+def run(options: Options) -> str:
+    """A table, and figure2.png."""
+    data = load(options, "cifar10_pca64.npz", "the top 64 principal components of CIFAR-10")
+    dims, n, num = ((8, 16, 32, 64), 50_000, 200) if options.full else ((8,), 2_000, 60)
+    scale = float(np.sqrt(data["eigenvalues"][0]))
+    rows, panels = [], {}
+    for dim in dims:
+        x, test = (np.asarray(data[name][:, :dim]) / scale for name in ("x_train", "x_test"))
+        parts = DirichletProcess(1.0), NormalInverseWishart(dim, scale=0.1)
+        panels[f"{dim} dimensions"] = lines = {}
+        for name, kernel in _kernels(parts).items():
+            start, record = jnp.zeros(n, jnp.int32), held_out(*parts, test[:500])
+            slow = 10 if name == "collapsed" and n > 10_000 else 1
+            done = timed(options.key, kernel, start, x[:n], record, num // slow)
+            active, score = (np.asarray(part, float) for part in done.run.trace)
+            lines[name] = (done.seconds * np.arange(1, len(score) + 1), score)
+            cells = [f"{1e3 * done.seconds:.1f}", f"{score[-1]:.3f}", f"{active[-1]:.0f}"]
+            rows.append([dim, name, *cells])
+    curves(options.out / "figure2.png", panels, ("processor seconds", "held-out"), log=True)
+    return table(["D", "sampler", "ms a step", "held-out at the end", "clusters"], rows)
+
+
+def _kernels(parts: tuple) -> dict[str, Any]:
+    return {
+        "collapsed": collapsed_mixture(*parts),
+        "uncollapsed": uncollapsed_mixture(*parts, tail=5),
+        "slice (Ge et al.)": slice_mixture(*parts),
+        "asynchronous (Smyth et al.)": asynchronous_mixture(*parts, blocks=BLOCKS),
+        "hybrid": hybrid_mixture(*parts, blocks=BLOCKS),
+        "hybrid, split-merge": cycle(hybrid_mixture(*parts, blocks=BLOCKS), split_merge(*parts)),
+    }

@@ -1,0 +1,87 @@
+"""The published schedule against the exact one: clusters without data, and held-out items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sgmc_jax import ess, sample
+from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, hybrid_mixture
+
+from .common import Options, held_out, table
+
+CONCENTRATION = 1.2
+SCHEDULES = ("anchored", "published")
+
+
+def run(options: Options) -> str:
+    """Two tables."""
+    sizes, blocks = ((4, 100, 1_000, 10_000), (1, 2, 4, 16)) if options.full else ((4, 100), (1, 4))
+    clusters = [_clusters(options, n, p) for n in sizes for p in blocks if p <= n]
+    spread = [_held_out(options, n, p) for n in sizes[1:] for p in blocks]
+    first = table(["items", "blocks", "exact E K", *SCHEDULES], clusters)
+    header = ["items", "blocks", *(f"{s}: {w}" for s in SCHEDULES for w in ("E K", "held-out"))]
+    return f"Without data:\n\n{first}\nWith data:\n\n{table(header, spread)}"
+
+
+def _active(state: Any, info: Any) -> jax.Array:
+    return info.active
+
+
+def _clusters(options: Options, n: int, blocks: int) -> list[str]:
+    """The number of clusters where every item is alike, which is known."""
+    flat = NormalKnownCovariance(np.zeros(1), 1e8 * np.eye(1), np.eye(1))
+    exact = np.sum(CONCENTRATION / (CONCENTRATION + np.arange(n)))
+    num = min(20_000, 4_000_000 // n) if options.full else 4_000
+    cells = []
+    for schedule in SCHEDULES:
+        kernel = hybrid_mixture(
+            DirichletProcess(CONCENTRATION), flat, schedule=schedule, blocks=blocks, capacity=32
+        )
+        run = sample(
+            options.key,
+            kernel,
+            None,
+            jnp.zeros((n, 1)),
+            num_steps=num,
+            burn_in=num // 5,
+            num_chains=4,
+            record=_active,
+        )
+        cells.append(_mean(run.trace))
+    return [str(n), str(blocks), f"{exact:.3f}", *cells]
+
+
+def _held_out(options: Options, n: int, blocks: int) -> list[str]:
+    """Clusters and held-out items of a mixture of five overlapping normal laws."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, n + 500)
+    items = (3.0 * labels[:, None] - 6 + rng.standard_normal((n + 500, 1))).astype(np.float32)
+    process = DirichletProcess(CONCENTRATION)
+    family = NormalKnownCovariance(np.zeros(1), np.eye(1), 25 * np.eye(1))
+    num = min(5_000, 2_000_000 // n) if options.full else 1_000
+    cells = []
+    for schedule in SCHEDULES:
+        kernel = hybrid_mixture(process, family, schedule=schedule, blocks=blocks, capacity=32)
+        run = sample(
+            options.key,
+            kernel,
+            None,
+            items[:n],
+            num_steps=num,
+            burn_in=num // 5,
+            num_chains=4,
+            record=held_out(process, family, items[n:]),
+        )
+        cells += [_mean(x) for x in run.trace]
+    return [str(n), str(blocks), *cells]
+
+
+def _mean(trace: np.ndarray) -> str:
+    """The mean of (chain, draw), and its standard error."""
+    draws = trace.astype(float)
+    size = float(np.atleast_1d(np.asarray(ess(draws[..., None])))[0])
+    return f"{draws.mean():.3f} +- {draws.std() / np.sqrt(max(size, 1)):.3f}"

@@ -1,0 +1,115 @@
+"""Topics by a hierarchical Dirichlet process: Reuters, or Newsgroups at full size."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from sgmc_jax import sample
+from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProcess, hybrid_hdp
+
+from .common import Options, load, table
+
+ETA, DRAWS = 0.1, 10
+
+
+def run(options: Options) -> str:
+    """A table, and the largest topics' first words."""
+    documents, vocabulary = _newsgroups(options) if options.full else _reuters(options)
+    order = np.random.default_rng(0).permutation(len(documents))
+    held = [documents[i] for i in order[: len(order) // 5]]
+    train = [documents[i] for i in order[len(order) // 5 :]]
+    groups = Groups.from_list(train)
+    process = HierarchicalDirichletProcess(1.0, 1.0, (1.0, 1.0), (1.0, 1.0))
+    kernel = hybrid_hdp(
+        process, DirichletCategorical(ETA, size=len(vocabulary)), blocks=64, capacity=128
+    )
+    first = np.random.default_rng(1).integers(0, 60, groups.items.shape).astype(np.int32)
+    burn_in, thin = (400, 20) if options.full else (150, 5)
+    run = sample(options.key, kernel, first, groups, num_steps=1, record=_active)
+    began = time.process_time()
+    run = sample(options.key, kernel, run, groups, num_steps=burn_in, record=_active)
+    densities = []
+    for _ in range(DRAWS):
+        run = sample(options.key, kernel, run, groups, num_steps=thin, record=_active)
+        densities.append(predictive(run.state, held))
+    num_words = sum(map(len, train))
+    speed = num_words * (burn_in + DRAWS * thin) / (time.process_time() - began) / 1e6
+    perplexity = np.exp(-np.log(np.mean(densities, axis=0)).mean())
+    row = [len(train), num_words, int(run.trace[-1]), f"{perplexity:,.0f}", f"{speed:.2f}"]
+    header = ["documents", "words", "topics", "perplexity", "Mtok / CPU-s"]
+    return table(header, [row]) + "\n" + _first_words(run.state, vocabulary)
+
+
+def predictive(state: Any, documents: list[np.ndarray]) -> np.ndarray:
+    """The probability of every second word of documents given their other words.
+
+    Proportions are the mean of their variational law under Dirichlet(g w), with one topic more
+    for all that are not in use.
+    """
+    hyper, stats = state.position.shared, state.sums.statistics
+    g, size = hyper["group_concentration"], stats.total.shape[1]
+    topics = stats.total + ETA
+    topics = topics / topics.sum(axis=1, keepdims=True)
+    topics = jnp.concatenate([topics, jnp.full((1, size), 1 / size)])
+    used = jnp.where(stats.count > 0, hyper["weights"], 0)
+    prior = g * jnp.append(used, hyper["rest"])
+    shuffled = [np.random.default_rng(i).permutation(d) for i, d in enumerate(documents)]
+    seen = Groups.from_list([d[::2] for d in shuffled])
+    words = jnp.asarray(seen.items)
+    real = jnp.arange(words.shape[1]) < jnp.asarray(seen.size)[:, None]
+    shares = np.asarray(jax.lax.map(lambda x: _shares(topics, prior, *x), (words, real)))
+    return np.concatenate(
+        [share @ np.asarray(topics)[:, d[1::2]] for share, d in zip(shares, shuffled)]
+    )
+
+
+def _shares(topics: Array, prior: Array, words: Array, real: Array) -> Array:
+    likelihood = topics[:, words] * real
+
+    def update(_: int, mass: Array) -> Array:
+        each = mass[:, None] * likelihood
+        each = each / jnp.maximum(each.sum(axis=0), 1e-30)
+        return prior + each.sum(axis=1)
+
+    mass = jax.lax.fori_loop(0, 50, update, prior)
+    return mass / mass.sum()
+
+
+def _active(state: Any, info: Any) -> Array:
+    return info.active
+
+
+def _first_words(state: Any, vocabulary: np.ndarray) -> str:
+    stats = state.sums.statistics
+    largest = np.argsort(-np.asarray(stats.count))[:10]
+    words = [vocabulary[np.argsort(-row)[:8]] for row in np.asarray(stats.total)[largest]]
+    return "\n".join("- " + " ".join(row) for row in words) + "\n"
+
+
+def _reuters(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
+    data = load(options, "reuters395.npz", "395 Reuters documents, rows of counts")
+    return _rows(data, ""), data["vocab"]
+
+
+def _newsgroups(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
+    """20 Newsgroups, of the words of the Gutenberg list."""
+    data = load(options, "newsgroups20.npz", "20 Newsgroups, rows of counts")
+    words = np.array(bytes(data["vocab"]).decode().split("\n"))
+    listed = (options.data_dir / "vocab_gutenberg_7702.txt").read_text().split()
+    kept = np.isin(words, listed)
+    place = np.cumsum(kept) - 1
+    rows = [place[row[kept[row]]] for row in _rows(data, "train_")]
+    return [row for row in rows if len(row) > 1], words[kept]
+
+
+def _rows(data: Any, prefix: str) -> list[np.ndarray]:
+    counts, indices, begins = (data[prefix + name] for name in ("data", "indices", "indptr"))
+    words = np.repeat(indices.astype(np.int32), counts.astype(int))
+    ends = np.concatenate([[0], np.cumsum(counts.astype(int))])[begins]
+    return np.split(words, ends[1:-1])
