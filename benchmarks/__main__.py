@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks [--suite a,b,c,d,memory,gpu] [--quick] [--out FILE]`."""
+"""The command `python -m benchmarks [--suite a,b,c,d,memory,topics,gpu] [--quick] [--out FILE]`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import platform
 from pathlib import Path
 
-_SUITES = ("a", "b", "c", "d", "memory", "gpu")
+_SUITES = ("a", "b", "c", "d", "memory", "topics", "gpu")
 _QUICK, _WHOLE = (0.05, 3), (1.0, 9)  # the share of the work, and the rounds
 _OUT = Path(__file__).parent / "RESULTS.md"
 _INTRO = """# Benchmarks
