@@ -171,7 +171,7 @@ class LDA(eqx.Module):
     def collapsed(self) -> Kernel:
         """Collapsed Gibbs: one step draws each word's topic in turn, topics integrated out.
 
-        Targets the posterior exactly, word by word, so that it is slow: a reference. The position
+        Targets the posterior exactly, word by word, one document after another: a reference. The position
         is the logarithm of the topics' posterior mean given `state.topics`.
 
         Reference:
