@@ -35,7 +35,7 @@ class LDA(eqx.Module):
         scir(lda.counts(Uniform(50)), h)           minibatches; without bias, as its table is exact
         sgrld_simplex(lda.counts(Uniform(50)), h)  minibatches; biased at the simplices' boundary
         lda.gibbs()                                all documents each step
-        lda.collapsed()                            all documents, topics integrated out; slow
+        lda.collapsed()                            all documents, one word after another
 
     Args:
         num_topics: K.
@@ -171,8 +171,8 @@ class LDA(eqx.Module):
     def collapsed(self) -> Kernel:
         """Collapsed Gibbs: one step draws each word's topic in turn, topics integrated out.
 
-        Targets the posterior exactly, word by word, one document after another: a reference. The position
-        is the logarithm of the topics' posterior mean given `state.topics`.
+        Targets the posterior exactly, word by word: a reference. The position is the logarithm of
+        the topics' posterior mean given `state.topics`.
 
         Reference:
             Griffiths and Steyvers (2004), Finding scientific topics, equation 5.
