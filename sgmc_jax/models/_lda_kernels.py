@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from .._types import Data, Empty, Kernel, Key, Position, as_keys
+from ..batching import Full
 from ..random.gamma import log_gamma
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class _Gibbs(Kernel):
     """What both kernels have in common."""
 
     allocation: DocumentTopics
+    batcher: Full = Full()
 
     def init(self, key: Key, position: Position, data: Data) -> TopicState:
         topics = self.allocation.draw(as_keys(key).noise, position, data, None)

@@ -16,9 +16,9 @@ from ..batching import Batcher
 from ..gradients import MinibatchCounts, TableCounts
 from ..gradients.allocation import Allocation
 from ..random.gamma import log_gamma
-from ._corpus import as_documents, check_documents
+from ._corpus import as_documents, check_documents, check_topics
 from ._lda_kernels import CollapsedGibbs, TopicGibbs
-from ._sweep import relative_weights, sweep, word_counts
+from ._sweep import largest_weight, relative_weights, sweep, word_counts
 
 _START = 100.0  # gamma shape of a start: nearly flat topics
 
@@ -196,7 +196,8 @@ class LDA(eqx.Module):
         `exp(-mean log p(w))`.
 
         Args:
-            log_topics: positions of a sampler, draws on the leading axes.
+            log_topics: positions of a sampler, draws on the leading axes; logarithms of topics up
+                to a constant each. A word of no topic makes the perplexity infinite.
             documents: held-out documents.
             burn_in: Gibbs sweeps over a first half before those that count.
             draws: the number of sweeps that count.
@@ -204,6 +205,7 @@ class LDA(eqx.Module):
         Reference:
             Wallach et al. (2009), Evaluation methods for topic models, section 5.1.
         """
+        check_topics("log_topics", log_topics, self.num_topics, self.vocabulary)
         check_documents(documents, self.vocabulary)
         if np.all(np.sum(np.asarray(documents) >= 0, axis=1) < 2):
             raise ValueError("documents must have some with two words or more, to be halved")
@@ -257,12 +259,7 @@ class DocumentTopics(Allocation):
 
     def check(self, position: Position, data: Data) -> None:
         """Raise unless the position is topics and the data are documents."""
-        size = (self.lda.num_topics, self.lda.vocabulary)
-        if jax.tree.map(jnp.shape, position) != size:
-            raise ValueError(
-                f"position must be an array of shape {size}, topics and words, as LDA.start gives, "
-                f"got {jax.tree.map(jnp.shape, position)}"
-            )
+        check_topics("position", position, self.lda.num_topics, self.lda.vocabulary)
         check_documents(data, self.lda.vocabulary)
 
 
@@ -306,8 +303,8 @@ def _perplexity(
         mass = counts[:, 1:] / draws + lda.alpha
         share = mass / jnp.sum(mass, axis=1, keepdims=True)
         log_phi = jax.nn.log_softmax(position)
-        largest = jnp.max(log_phi, axis=0)  # rare words underflow in all topics
-        phi = jnp.exp(log_phi - largest).T
+        largest = largest_weight(log_phi)  # rare words underflow in all topics
+        phi = relative_weights(log_phi)
         return largest[held] + jnp.log(jnp.einsum("nk,nlk->nl", share, phi[held]))
 
     keys = jax.random.split(sweeps_key, len(log_topics))
