@@ -16,6 +16,7 @@ from ._loop import Plan
 from ._programs import Layout
 from ._stream import Stream, open_data
 from ._types import Data, Kernel, Keys, Position
+from .batching import Batcher, Given
 from .checkpoint import Checkpoint, fingerprint
 from .collective import Collective
 from .combinators import require_kernel
@@ -155,6 +156,8 @@ def sample(
     _check_arguments(locals())
     roots, impl = _loop.roots_of(key)
     source = open_data(data, position.num_steps if isinstance(position, Run) else 0)
+    if isinstance(source, Stream):
+        _refuse_stream(kernel)
     over = _over(engine, kernel)
     plan = Plan(
         record=record_position if record is None else record,
@@ -177,6 +180,17 @@ def sample(
         prints = fingerprint(key=tuple(roots), kernel=kernel, data=source.shapes, settings=static)
         host.resume(Checkpoint(checkpoint, prints))
     return host.run(chunk, progress, on_error)
+
+
+def _refuse_stream(kernel: Kernel) -> None:
+    """Raise if the kernel would take every batch for all of the data."""
+    is_batcher = lambda x: isinstance(x, Batcher)
+    for batcher in filter(is_batcher, jax.tree.leaves(kernel, is_leaf=is_batcher)):
+        if not isinstance(batcher, Given):
+            raise TypeError(
+                f"data is streamed, which needs the batcher Given(total), got "
+                f"{type(batcher).__name__}"
+            )
 
 
 def _over(engine: Engine | None, kernel: Kernel) -> Literal["data", "chains"] | None:

@@ -237,6 +237,12 @@ POSITIONS_AND_DATA = [
         "block 'y' must build a kernel, got int",
         TypeError,
     ),
+    Case(
+        "stream for a batcher of its own",
+        lambda: go(SGLD, data=lambda i: HOLE[:5]),
+        "data is streamed, which needs the batcher Given",
+        TypeError,
+    ),
     Case("empty stream", lambda: go(STREAMED, data=iter(())), "data"),
     Case(
         "NaN stream",

@@ -17,6 +17,19 @@ def test_every_case_of_suite_c_is_a_row_with_its_bars():
     assert all(row[5] in ("yes", "**no**") for row in table.rows[2:])
 
 
+def test_topics_are_found_on_a_corpus_or_the_corpus_is_said_to_be_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("SGMC_JAX_DATA", str(tmp_path))
+    (table,) = run_suite("topics", scale=1e-4, rounds=1, topics=3)
+    assert not table.rows and "reuters395.npz" in table.note
+    counts = np.random.default_rng(0).poisson(1.0, (90, 4)).astype(np.uint8)
+    rows, columns = np.nonzero(counts)
+    starts = np.searchsorted(rows, np.arange(91))
+    parts = {"data": counts[rows, columns], "indices": columns, "indptr": starts}
+    np.savez(tmp_path / "reuters395.npz", shape=(90, 4), **parts)
+    (table,) = run_suite("topics", scale=1e-4, rounds=1, topics=3)
+    assert [row[0] for row in table.rows][:3] == ["unigram", "tomotopy", "warm_start, gibbs"]
+
+
 def test_the_command_writes_its_tables(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.__main__._QUICK", (1e-4, 1))
     out = tmp_path / "results.md"

@@ -1,4 +1,4 @@
-"""Figures 1 and 2 of the SCIR paper: the distances that its experiment finds."""
+"""Figures of the SCIR paper: the distances that its experiments find, and their corpora."""
 
 import jax
 import numpy as np
@@ -38,3 +38,55 @@ def test_the_passes_until_a_level_is_reached():
     curves = np.array([[0, 0, 0, 0, 0, 5, 5, 5], [0, 9, 0, 0, 0, 0, 0, 5]], float)
     assert passes_to(1.0, curves) == (6 + 5) / 2
     assert np.isnan(passes_to(2.0, curves))
+
+
+def corpora(folder):
+    """Small corpora under the names of the large ones: 60 documents, 12 words, two topics."""
+    topics = np.kron(np.eye(2), np.full(6, 1 / 6))
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(rng.integers(10, 20, 60), topics[rng.integers(0, 2, 60)])
+    counts[:, 11] = 0
+    counts[0, 11] = 1  # a rare word
+    rows, columns = np.nonzero(counts)
+    parts = {
+        "data": counts[rows, columns].astype(np.uint8),
+        "indices": columns.astype(np.uint16),
+        "indptr": np.searchsorted(rows, np.arange(61)),
+        "shape": np.array([60, 12]),
+    }
+    both = {part + name: value for part in ("train_", "test_") for name, value in parts.items()}
+    words = [f"word{i}" for i in range(12)]
+    vocab = np.frombuffer("\n".join(words).encode(), np.uint8)
+    np.savez(folder / "newsgroups20.npz", vocab=vocab, **both)
+    np.savez(folder / "cs_abstracts_2015_2020.npz", **parts)
+    (folder / "vocab_gutenberg_7702.txt").write_text("\n".join(words[1:]))
+    return counts
+
+
+def test_the_corpora_keep_their_words_but_for_rare_and_unknown_ones(tmp_path):
+    from experiments.scir.corpora import abstracts, newsgroups
+
+    counts = corpora(tmp_path)
+    news = newsgroups(tmp_path, None, 10)
+    assert news.vocabulary == 10 and (news.train >= 0).sum() == counts[:, 1:11].sum()
+    assert len(news.train) == 60 and len(news.tune) == len(news.test) == 10
+    papers = abstracts(tmp_path, 30, 10)
+    assert papers.vocabulary == 11 and len(papers.train) == 30
+    order = np.random.default_rng(0).permutation(60)
+    for row, i in zip(papers.test, order[10:20]):
+        assert np.array_equal(np.bincount(row[row >= 0], minlength=11), counts[i, :11])
+
+
+@pytest.mark.full
+def test_the_topics_command_writes_its_table_and_picture(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from experiments.scir import topics
+
+    corpora(tmp_path)
+    monkeypatch.setitem(topics.SIZES, "small", topics.Size(None, 10, 2, 20, (1, 4), 2, 2))
+    arguments = ["--size", "small", "--data-dir", str(tmp_path), "--out", str(tmp_path / "out")]
+    arguments += ["--corpus", "abstracts", "--samplers", "scir", "collapsed"]
+    assert topics.main(arguments) == 0
+    table = (tmp_path / "out" / "topics.md").read_text().splitlines()
+    assert len(table) == 2 + 2 and (tmp_path / "out" / "topics.png").exists()
+    assert all(float(line.split("|")[-2]) < 1.3 for line in table[2:])

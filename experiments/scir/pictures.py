@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -65,5 +67,25 @@ def draw_predictives(results: dict[str, msweb.Result], path: Path) -> None:
         ax.set_xlabel(label)
     axes[0].set_ylabel("log predictive of a held-out user")
     axes[0].legend(frameon=False)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def draw_topics(results: dict[str, dict[str, Any]], passes: Sequence[int], path: Path) -> None:
+    """Perplexity against passes over the data, and against CPU time, for each corpus."""
+    figure, axes = plt.subplots(2, len(results), figsize=(10, 8), layout="constrained")
+    for column, (corpus, curves) in zip(np.reshape(axes, (2, -1)).T, results.items()):
+        for i, (name, curve) in enumerate(curves.items()):
+            for ax, scale in zip(column, (1.0, curve.seconds)):
+                ax.plot(np.array(passes) * scale, curve.perplexity.T, color=f"C{i}", lw=0.5)
+                mean = curve.perplexity.mean(axis=0)
+                ax.plot(np.array(passes) * scale, mean, "o-", ms=3, color=f"C{i}", label=name)
+        for ax, label in zip(column, ("passes over the data", "CPU seconds of a chain")):
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+            ax.set_xlabel(label)
+            ax.set_ylabel("perplexity of other documents")
+        column[0].set_title(corpus)
+        column[0].legend(frameon=False)
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
+
+from .._checks import is_concrete
 
 
 def as_documents(counts: Any, vocabulary: int, length: int | None) -> Int[np.ndarray, "n l"]:
     """Word counts as rows of word indices, padded with -1; see `LDA.documents`."""
     values, columns, starts = _compressed_rows(counts, vocabulary)
+    if values.dtype.kind not in "buif":
+        raise ValueError(f"counts must be whole numbers, got {values.dtype}")
     if values.size and not np.all(np.isfinite(values)):
         raise ValueError("counts must be finite, got NaN or infinity")
     if values.size and np.min(values) < 0:
@@ -68,7 +73,7 @@ def _check_width(width: int, vocabulary: int) -> None:
 def check_documents(data: Any, vocabulary: int) -> None:
     """Raise unless concrete data are rows of word indices."""
     data = np.asarray(data)
-    if data.ndim != 2 or data.dtype.kind not in "iu":
+    if data.ndim != 2 or data.dtype.kind not in "iu" or not len(data):
         raise ValueError(
             f"data must be rows of word indices, as LDA.documents makes them of counts, got "
             f"{data.dtype} of shape {data.shape}"
@@ -78,3 +83,26 @@ def check_documents(data: Any, vocabulary: int) -> None:
             f"data must be of words 0 to {vocabulary - 1}, padded with -1, got {data.min()} to "
             f"{data.max()}"
         )
+    late = np.any((data[:, :-1] < 0) & (data[:, 1:] >= 0), axis=1)
+    if np.any(late):
+        raise ValueError(
+            f"data must have padding at the end of its rows, got words after it in row "
+            f"{np.argmax(late)}"
+        )
+
+
+def check_topics(name: str, log_topics: Any, num_topics: int, vocabulary: int) -> None:
+    """Raise unless arrays are log topics, whose rows may have any sum."""
+    shape, dtype = jnp.shape(log_topics), jnp.result_type(log_topics)
+    if shape[-2:] != (num_topics, vocabulary) or not jnp.issubdtype(dtype, jnp.floating):
+        raise ValueError(
+            f"{name} must be a floating array of shape ({num_topics}, {vocabulary}), topics and "
+            f"words, as LDA.start gives, got {dtype} of shape {shape}"
+        )
+    if not is_concrete(log_topics):
+        return
+    values = np.asarray(log_topics)
+    if not np.all(values < np.inf):
+        raise ValueError(f"{name} must be less than infinity, got NaN or infinity")
+    if vocabulary > 1 and np.all(values >= 0) and np.allclose(values.sum(-1), 1, atol=1e-3):
+        raise ValueError(f"{name} must be logarithms, got probabilities; their log will do")

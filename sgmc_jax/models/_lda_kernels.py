@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from .._types import Data, Empty, Kernel, Key, Position, as_keys
+from ..batching import Full
 from ..random.gamma import log_gamma
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class _Gibbs(Kernel):
     """What both kernels have in common."""
 
     allocation: DocumentTopics
+    batcher: Full = Full()
 
     def init(self, key: Key, position: Position, data: Data) -> TopicState:
         topics = self.allocation.draw(as_keys(key).noise, position, data, None)
@@ -60,32 +62,33 @@ class CollapsedGibbs(_Gibbs):
 
     def step(self, key: Key, state: TopicState, data: Data) -> tuple[TopicState, Empty]:
         dtype, lda = state.position.dtype, self.allocation.lda
-        marks = jax.random.uniform(as_keys(key).noise, data.shape, dtype)
         each = jnp.arange(lda.num_topics, dtype=state.topics.dtype)
         alpha, beta = lda.alpha.astype(dtype), lda.beta.astype(dtype)
         real = data.ravel() >= 0
         places = jnp.argsort(~real)  # those of words, in order, then those of padding
+        words, olds = data.ravel()[places], state.topics.ravel()[places]
+        documents = places // data.shape[1]
+        marks = jax.random.uniform(as_keys(key).noise, data.shape, dtype).ravel()[places]
+        before = jnp.sum(state.topics[:, :, None] == each, axis=1, dtype=dtype)
 
         def word(i: Array, carry: tuple[Array, Array, Array, Array]) -> tuple:
-            topics, by_document, by_word, total = carry
-            d, l = jnp.divmod(places[i], data.shape[1])
-            w, mine = data[d, l], (each == topics[d, l]).astype(dtype)
-            in_document, of_word = by_document[d] - mine, by_word[w] - mine
+            topics, in_document, by_word, total = carry
+            d, w, mine = documents[i], words[i], (olds[i] == each).astype(dtype)
+            enters = (i == 0) | (d != documents[jnp.maximum(i - 1, 0)])
+            in_document = jnp.where(enters, before[d], in_document) - mine
+            of_word = by_word[w] - mine
             mass = (alpha + in_document) * (beta + of_word)
             mass = jnp.cumsum(mass / (lda.vocabulary * beta + total - mine))
-            new = jnp.sum(mass < (1 - marks[d, l]) * mass[-1], dtype=topics.dtype)
+            new = jnp.sum(mass < (1 - marks[i]) * mass[-1], dtype=topics.dtype)
             now = (each == new).astype(dtype)
-            return (
-                topics.at[d, l].set(new),
-                by_document.at[d].set(in_document + now),
-                by_word.at[w].set(of_word + now),
-                total - mine + now,
-            )
+            by_word = by_word.at[w].set(of_word + now)
+            return topics.at[i].set(new), in_document + now, by_word, total - mine + now
 
         by_word = (self.shapes(state.topics, data, dtype) - beta).T
-        by_document = jnp.sum(state.topics[:, :, None] == each, axis=1, dtype=dtype)
-        start = (state.topics, by_document, by_word, jnp.sum(by_word, axis=0))
+        start = (olds, jnp.zeros_like(before[0]), by_word, jnp.sum(by_word, axis=0))
         topics = jax.lax.fori_loop(0, jnp.sum(real), word, start)[0]
+        topics = jnp.zeros_like(topics).at[places].set(topics, unique_indices=True)
+        topics = topics.reshape(data.shape)
         return TopicState(self._log_means(topics, data, dtype), topics), Empty()
 
     def _log_means(self, topics: Array, data: Data, dtype: Any) -> Array:

@@ -58,7 +58,13 @@ def sweep(
 
 def relative_weights(log_topics: Float[Array, "k v"]) -> Float[Array, "v k"]:
     """Word probabilities divided by the largest over topics: a rare word's would underflow."""
-    return jnp.exp(log_topics - jnp.max(log_topics, axis=0)).T
+    return jnp.exp(log_topics - largest_weight(log_topics)).T
+
+
+def largest_weight(log_topics: Float[Array, "k v"]) -> Float[Array, " v"]:
+    """The largest over topics of each word's, 0 for a word of no topic."""
+    largest = jnp.max(log_topics, axis=0)
+    return jnp.where(jnp.isfinite(largest), largest, 0)
 
 
 def _sweep_group(

@@ -16,9 +16,9 @@ from ..batching import Batcher
 from ..gradients import MinibatchCounts, TableCounts
 from ..gradients.allocation import Allocation
 from ..random.gamma import log_gamma
-from ._corpus import as_documents, check_documents
+from ._corpus import as_documents, check_documents, check_topics
 from ._lda_kernels import CollapsedGibbs, TopicGibbs
-from ._sweep import relative_weights, sweep, word_counts
+from ._sweep import largest_weight, relative_weights, sweep, word_counts
 
 _START = 100.0  # gamma shape of a start: nearly flat topics
 
@@ -35,7 +35,7 @@ class LDA(eqx.Module):
         scir(lda.counts(Uniform(50)), h)           minibatches; without bias, as its table is exact
         sgrld_simplex(lda.counts(Uniform(50)), h)  minibatches; biased at the simplices' boundary
         lda.gibbs()                                all documents each step
-        lda.collapsed()                            all documents, topics integrated out; slow
+        lda.collapsed()                            all documents, one word after another
 
     Args:
         num_topics: K.
@@ -157,22 +157,22 @@ class LDA(eqx.Module):
         estimator = TableCounts if method == "table" else MinibatchCounts
         return estimator(allocation, self.beta, batcher)
 
-    def gibbs(self, *, sweeps: int = 3) -> Kernel:
+    def gibbs(self, *, sweeps: int = 1) -> Kernel:
         """The kernel that sweeps over all documents, then draws the topics from their Dirichlet.
 
         Targets the posterior exactly. `state.topics` are the words' topics, -1 for padding.
 
         Args:
-            sweeps: Gibbs sweeps between two draws of the topics; with one, words and topics move
-                little together.
+            sweeps: Gibbs sweeps between two draws of the topics. Draws cost little beside sweeps,
+                and long corpora are fitted in fewest sweeps with one.
         """
         return TopicGibbs(DocumentTopics(self, sweeps, 1, 1))
 
     def collapsed(self) -> Kernel:
         """Collapsed Gibbs: one step draws each word's topic in turn, topics integrated out.
 
-        Targets the posterior exactly, word by word, so that it is slow: a reference. The position
-        is the logarithm of the topics' posterior mean given `state.topics`.
+        Targets the posterior exactly, word by word: a reference. The position is the logarithm of
+        the topics' posterior mean given `state.topics`.
 
         Reference:
             Griffiths and Steyvers (2004), Finding scientific topics, equation 5.
@@ -196,7 +196,8 @@ class LDA(eqx.Module):
         `exp(-mean log p(w))`.
 
         Args:
-            log_topics: positions of a sampler, draws on the leading axes.
+            log_topics: positions of a sampler, draws on the leading axes; logarithms of topics up
+                to a constant each. A word of no topic makes the perplexity infinite.
             documents: held-out documents.
             burn_in: Gibbs sweeps over a first half before those that count.
             draws: the number of sweeps that count.
@@ -204,6 +205,7 @@ class LDA(eqx.Module):
         Reference:
             Wallach et al. (2009), Evaluation methods for topic models, section 5.1.
         """
+        check_topics("log_topics", log_topics, self.num_topics, self.vocabulary)
         check_documents(documents, self.vocabulary)
         if np.all(np.sum(np.asarray(documents) >= 0, axis=1) < 2):
             raise ValueError("documents must have some with two words or more, to be halved")
@@ -257,12 +259,7 @@ class DocumentTopics(Allocation):
 
     def check(self, position: Position, data: Data) -> None:
         """Raise unless the position is topics and the data are documents."""
-        size = (self.lda.num_topics, self.lda.vocabulary)
-        if jax.tree.map(jnp.shape, position) != size:
-            raise ValueError(
-                f"position must be an array of shape {size}, topics and words, as LDA.start gives, "
-                f"got {jax.tree.map(jnp.shape, position)}"
-            )
+        check_topics("position", position, self.lda.num_topics, self.lda.vocabulary)
         check_documents(data, self.lda.vocabulary)
 
 
@@ -306,8 +303,8 @@ def _perplexity(
         mass = counts[:, 1:] / draws + lda.alpha
         share = mass / jnp.sum(mass, axis=1, keepdims=True)
         log_phi = jax.nn.log_softmax(position)
-        largest = jnp.max(log_phi, axis=0)  # rare words underflow in all topics
-        phi = jnp.exp(log_phi - largest).T
+        largest = largest_weight(log_phi)  # rare words underflow in all topics
+        phi = relative_weights(log_phi)
         return largest[held] + jnp.log(jnp.einsum("nk,nlk->nl", share, phi[held]))
 
     keys = jax.random.split(sweeps_key, len(log_topics))

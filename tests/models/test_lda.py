@@ -26,6 +26,7 @@ def test_documents_hold_every_word_as_often_as_it_is_counted():
         COUNTS.astype(float),
         matrix,
         sparse.coo_matrix(COUNTS),
+        COUNTS.tolist(),
         parts,
         COUNTS.astype("u1"),
     ):
@@ -35,6 +36,7 @@ def test_documents_hold_every_word_as_often_as_it_is_counted():
     explicit_zero = (np.array([0, 2]), np.array([4, 1]), np.array([0, 2]))
     assert lda.documents(explicit_zero).tolist() == [[1, 1]]
     assert lda.documents(np.zeros((2, V), int)).tolist() == [[-1], [-1]]
+    assert lda.documents(np.eye(V) > 0).tolist() == [[i] for i in range(V)]
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,9 @@ def test_documents_hold_every_word_as_often_as_it_is_counted():
         (COUNTS[0], r"counts must be a matrix.*\(6,\)"),
         ((np.ones(1), np.array([6]), np.array([0, 1])), "counts must be of words 0 to 5, got 6"),
         ((np.ones(2), np.array([1]), np.array([0, 1])), "counts must be .values, columns"),
+        (np.full((2, V), 1 / V), "counts must be whole numbers, got 0.16"),
+        (np.full((2, V), "a"), "counts must be whole numbers, got <U1"),
+        (COUNTS * 1j, "counts must be whole numbers, got complex"),
     ],
 )
 def test_bad_counts_are_refused(counts, message):
@@ -75,18 +80,44 @@ def test_bad_input_is_refused():
         lda.gibbs(sweeps=0)
     with pytest.raises(ValueError, match="documents must have some with two words"):
         lda.perplexity(KEY, lda.start(KEY), DOCUMENTS[:1])
+    with pytest.raises(ValueError, match="position must be a floating array.*int"):
+        sample(KEY, lda.gibbs(), np.zeros((K, V), int), DOCUMENTS, num_steps=1)
+    with pytest.raises(ValueError, match=r"data must be rows of word indices.*\(0, "):
+        sample(KEY, lda.gibbs(), lda.start, DOCUMENTS[:0], num_steps=1)
     for kernel in (scir(lda.counts(Uniform(2)), 0.1), lda.gibbs(), lda.collapsed()):
         for position, data, message in [
             (
                 np.zeros((K, V - 1), np.float32),
                 DOCUMENTS,
-                r"position must be an.*\(3, 6\).*\(3, 5\)",
+                r"position must be a float.*\(3, 6\).*\(3, 5\)",
             ),
             (lda.start, DOCUMENTS + 1, "data must be of words 0 to 5, padded with -1, got 0 to 6"),
             (lda.start, COUNTS.astype(np.float32), "data must be rows of word indices.*float32"),
+            (lda.start, DOCUMENTS[:, ::-1], "data must have padding at the end of its rows.*row 1"),
+            (np.full((K, V), 1 / V), DOCUMENTS, "position must be logarithms, got probabilities"),
         ]:
             with pytest.raises(ValueError, match=message):
                 sample(KEY, kernel, position, data, num_steps=1)
+
+
+def test_a_stream_is_refused_by_samplers_that_need_all_documents():
+    batch = lambda i: DOCUMENTS
+    for kernel in (lda.gibbs(), lda.collapsed(), scir(lda.counts(Uniform(2)), 0.1)):
+        with pytest.raises(TypeError, match="data is streamed, which needs the batcher Given"):
+            sample(KEY, kernel, lda.start, batch, num_steps=1)
+
+
+@pytest.mark.parametrize("name", ["gibbs", "collapsed", "scir", "warm start"])
+def test_a_corpus_without_words_gives_the_prior(name):
+    documents = lda.documents(np.zeros((2, V), int))
+    if name == "warm start":
+        assert np.allclose(jax.nn.softmax(lda.warm_start(KEY, documents, sweeps=2)), 1 / V)
+        return
+    kernels = {"scir": scir(lda.counts(Uniform(1)), 0.5), "gibbs": lda.gibbs()}
+    kernel = kernels.get(name, lda.collapsed())
+    run = sample(KEY, kernel, lda.start, documents, num_steps=2_000)
+    topics = jax.nn.softmax(run.trace).mean((0, 1))
+    assert np.isfinite(run.trace).all() and np.allclose(topics, 1 / V, atol=0.04)
 
 
 # ------------------------------------------------------------------------------------- sweeps
@@ -164,6 +195,24 @@ def test_perplexity_of_known_topics():
     # p(w) is averaged over draws before the logarithm: 2 / (1/2 + 1/6)
     both = sharp.perplexity(KEY, np.stack([truth, flat]), documents)
     assert abs(both - 2 / (0.5 + 1 / V)) < 0.02
+
+
+def test_perplexity_of_topics_of_any_scale_and_of_words_that_none_has():
+    log_topics = np.array(lda.start(KEY))
+    scaled = log_topics + np.array([[3.0], [-40.0], [0.0]], np.float32)
+    value = lda.perplexity(KEY, log_topics, DOCUMENTS)
+    assert abs(lda.perplexity(KEY, scaled, DOCUMENTS) - value) < 1e-3
+    scaled[0, 2] = -np.inf
+    assert np.isfinite(lda.perplexity(KEY, scaled, DOCUMENTS))
+    scaled[:, 2] = -np.inf
+    assert lda.perplexity(KEY, scaled, DOCUMENTS) == np.inf
+    for wrong, message in [
+        (log_topics[:2], r"log_topics must be a floating array of shape \(3, 6\).*\(2, 6\)"),
+        (log_topics * np.nan, "log_topics must be less than infinity, got NaN"),
+        (np.asarray(jax.nn.softmax(log_topics)), "log_topics must be logarithms"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            lda.perplexity(KEY, wrong, DOCUMENTS)
 
 
 def test_unseen_words_keep_their_prior_mass():

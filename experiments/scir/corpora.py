@@ -1,0 +1,89 @@
+"""The two corpora: 20 Newsgroups, and abstracts of computer science."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+LONGEST = 500  # words of a document; those past it are left out
+RARE = 5  # words in fewer training documents are left out
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class Corpus(NamedTuple):
+    """Documents as rows of word indices, padded with -1.
+
+    `tune` chooses the step sizes, `test` judges.
+    """
+
+    vocabulary: int
+    train: Int[np.ndarray, "n l"]
+    tune: Int[np.ndarray, "m l"]
+    test: Int[np.ndarray, "m l"]
+
+
+def newsgroups(folder: Path, num_documents: int | None, num_held_out: int) -> Corpus:
+    """The bydate split, with the words of the online LDA vocabulary."""
+    with np.load(folder / "newsgroups20.npz") as file:
+        train, test = (_rows(file, part) for part in ("train_", "test_"))
+        names = bytes(file["vocab"]).decode().split("\n")
+        width = int(file["train_shape"][1])
+    content = set((folder / "vocab_gutenberg_7702.txt").read_text().split())
+    known = np.array([name in content for name in names[:width]])
+    rng = np.random.default_rng(0)
+    return _corpus(
+        _documents(train, rng.permutation(len(train[2]) - 1)[:num_documents]),
+        _documents(test, rng.permutation(len(test[2]) - 1)[: 2 * num_held_out]),
+        known,
+    )
+
+
+def abstracts(folder: Path, num_documents: int | None, num_held_out: int) -> Corpus:
+    """A random split, all words; stop words were left out by the corpus."""
+    with np.load(folder / "cs_abstracts_2015_2020.npz") as file:
+        rows, width = _rows(file, ""), int(file["shape"][1])
+    order = np.random.default_rng(0).permutation(len(rows[2]) - 1)
+    held_out, train = np.split(order, [2 * num_held_out])
+    known = np.ones(width, bool)
+    return _corpus(_documents(rows, train[:num_documents]), _documents(rows, held_out), known)
+
+
+CORPORA = {"newsgroups": newsgroups, "abstracts": abstracts}
+
+
+def _rows(file: np.lib.npyio.NpzFile, part: str) -> Rows:
+    return file[part + "data"], file[part + "indices"].astype(int), file[part + "indptr"]
+
+
+def _documents(rows: Rows, which: np.ndarray) -> list[np.ndarray]:
+    """The words of the documents in these rows."""
+    values, columns, starts = rows
+    parts = (slice(starts[i], starts[i + 1]) for i in which)
+    return [np.repeat(columns[part], values[part]) for part in parts]
+
+
+def _corpus(train: list[np.ndarray], held_out: list[np.ndarray], known: np.ndarray) -> Corpus:
+    """Words that are known and not rare, numbered anew."""
+    frequency = np.zeros(len(known), int)
+    for words in train:
+        frequency[np.unique(words)] += 1
+    kept = known & (frequency >= RARE)
+    number = np.where(kept, np.cumsum(kept) - 1, -1)
+    half = len(held_out) // 2
+    sets = (_padded(part, number) for part in (train, held_out[:half], held_out[half:]))
+    return Corpus(int(kept.sum()), *sets)
+
+
+def _padded(documents: list[np.ndarray], number: np.ndarray) -> Int[np.ndarray, "n l"]:
+    """Rows of one length; a random choice of the words of a document that is too long."""
+    rng = np.random.default_rng(1)
+    renumbered = [number[words] for words in documents]
+    shuffled = [rng.permutation(words[words >= 0])[:LONGEST] for words in renumbered]
+    rows = np.full((len(shuffled), max(map(len, shuffled))), -1, np.int32)
+    for row, words in zip(rows, shuffled):
+        row[: len(words)] = words
+    return rows
