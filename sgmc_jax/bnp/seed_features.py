@@ -14,7 +14,6 @@ from ..collective import Dist, leading_axis
 from ..families import FeatureFamily, FeatureRows
 from ..processes import FeatureProcess
 from ..random.feistel import random_subset
-from ..sample import scan_kernel
 from .hybrid_features import FeatureState, collapsed_features
 
 
@@ -87,9 +86,8 @@ def _best(key: Any, kernel: Any, items: PyTree, num_chains: int, num_steps: int)
 
     def chain(key: Any) -> tuple[FeatureState, Array]:
         init_key, step_key = jax.random.split(key)
-        state = kernel.init(init_key, None, items)
-        nothing = lambda state, info: None
-        state, _ = scan_kernel(step_key, kernel, state, items, num_steps=num_steps, record=nothing)
+        step = lambda i, state: kernel.step(jax.random.fold_in(step_key, i), state, items)[0]
+        state = jax.lax.fori_loop(0, num_steps, step, kernel.init(init_key, None, items))
         return state, _logdensity(kernel, state, items)
 
     states, logdensity = jax.vmap(chain)(jax.random.split(key, num_chains))
