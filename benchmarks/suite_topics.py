@@ -14,7 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments.distributed_bnp.topics import ETA, predictive
 from sgmc_jax import sample
+from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProcess, hybrid_hdp
 from sgmc_jax.models import LDA
 
 from .table import Table, plain
@@ -23,6 +25,7 @@ from .timing import clock
 _ALPHA, _BETA = 0.1, 0.01  # tomotopy's own
 _HELD_OUT, _SAMPLES, _SEEDS = 79, 10, 3
 _SLOWEST, _WORST = 2.0, 1.02  # Mtok a CPU-second; perplexity over tomotopy's
+_HDP_SLOWEST, _HDP_WORST = 1.0, 1_500  # and perplexity itself
 _HEADER = ["case", "Mtok / CPU-s; perplexity of each seed", "bar", "met"]
 
 Fit = Callable[[LDA, np.ndarray, int, int], tuple[Any, float]]
@@ -36,9 +39,11 @@ class Size(NamedTuple):
 
 
 def run(scale: float, rounds: int, topics: int = 0) -> list[Table]:
-    """One table for each number of topics; `topics` asks for that one only."""
+    """A table for each number of topics, and one without any; `topics` asks for one number only."""
     size = Size(max(5, int(500 * scale)), max(1, int(20 * scale)))
-    return [_table(k, size, min(rounds, _SEEDS)) for k in ([topics] if topics else [20, 50])]
+    seeds = min(rounds, _SEEDS)
+    tables = [_table(k, size, seeds) for k in ([topics] if topics else [20, 50])]
+    return tables if topics else [*tables, _hdp_table(size, seeds)]
 
 
 def reuters() -> tuple[tuple[np.ndarray, ...], int] | None:
@@ -71,6 +76,52 @@ def _table(num_topics: int, size: Size, seeds: int) -> Table:
         "whole fit's, after compilation. `gibbs` begins at `warm_start`."
     )
     return Table(title, note, _HEADER, rows)
+
+
+def _hdp_table(size: Size, seeds: int) -> Table:
+    """The hierarchical Dirichlet process, which needs no number of topics."""
+    title = "Topics. Hierarchical Dirichlet process, Reuters"
+    corpus = reuters()
+    if corpus is None:
+        return Table(title, "SGMC_JAX_DATA names no folder with reuters395.npz.", _HEADER, [])
+    counts, vocabulary = corpus
+    documents = [row[row >= 0] for row in LDA(1, vocabulary, _ALPHA, _BETA).documents(counts)]
+    order = np.random.default_rng(0).permutation(len(documents))
+    held, train = ([documents[i] for i in part] for part in np.split(order, [_HELD_OUT]))
+    groups, sweeps = Groups.from_list(train), 2
+    process = HierarchicalDirichletProcess(1.0, 1.0, (1.0, 1.0), (1.0, 1.0))
+    kernel = hybrid_hdp(
+        process,
+        DirichletCategorical(ETA, size=vocabulary),
+        blocks=64,
+        local_sweeps=sweeps,
+        capacity=128,
+    )
+    active = lambda state, info: info.active
+    speeds, perplexities, topics = [], [], []
+    for seed in range(seeds):
+        key = jax.random.key(seed)
+        first = np.random.default_rng(seed).integers(0, 60, groups.items.shape).astype(np.int32)
+        run = sample(key, kernel, first, groups, num_steps=1, record=active)
+        seconds, densities = 0.0, []
+        for num_steps in [size.burn_in // sweeps] + [size.thin // sweeps] * _SAMPLES:
+            began = clock()
+            run = sample(key, kernel, run, groups, num_steps=max(1, num_steps), record=active)
+            seconds += clock() - began
+            densities.append(predictive(run.state, held))
+        num_words = sum(map(len, train)) * sweeps * (run.num_steps - 1)
+        speeds.append(num_words / seconds / 1e6)
+        perplexities.append(np.exp(-np.log(np.mean(densities[1:], axis=0)).mean()))
+        topics.append(int(run.trace[-1]))
+    speed, worst = float(np.median(speeds)), max(perplexities)
+    bar = f">= {_HDP_SLOWEST:g} Mtok / CPU-s: {speed:.2f}; each <= {_HDP_WORST:,}: {worst:,.0f}"
+    met = speed >= _HDP_SLOWEST and worst <= _HDP_WORST
+    note = (
+        f"`hybrid_hdp`, 64 blocks, {sweeps} sweeps a step, from 60 random topics, concentrations "
+        f"and all; {', '.join(map(str, topics))} topics at the end. Words and predictives as above."
+    )
+    row = plain("hybrid_hdp", _figures(speeds, perplexities), bar, met)
+    return Table(title, note, _HEADER, [row])
 
 
 def _rows(ours: tuple[list, list], peer: tuple[list, list] | None) -> list[list[str]]:
