@@ -47,8 +47,11 @@ def clock() -> float:
 
 def race(cases: Mapping[str, Case], rounds: int) -> dict[str, Timing]:
     """Every case compiled, then all of them `rounds` times in turn."""
+    gc.collect()
+    gc.freeze()  # the collections before every call need not look at what is older
     first = {name: _seconds(case) for name, case in cases.items()}
     again = [{name: _seconds(case) for name, case in cases.items()} for _ in range(rounds)]
+    gc.unfreeze()
     timings = {}
     for name, case in cases.items():
         seconds = np.array([one[name] for one in again])

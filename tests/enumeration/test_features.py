@@ -223,6 +223,7 @@ def test_instantiated_singletons_that_are_proposed_anew(monkeypatch):
     monkeypatch.setattr(tail, "_singletons", all_singletons)
 
 
+@pytest.mark.full
 def test_anchors_that_move(monkeypatch):
     def movable(key, occupancy, *, anchored):
         right = draw_anchors(key, occupancy, anchored=anchored)

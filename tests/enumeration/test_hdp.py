@@ -171,6 +171,7 @@ def test_the_published_schedule_is_not_exact():
     check_fails(make(schedule="published", blocks=3))
 
 
+@pytest.mark.full
 def test_a_weight_that_is_not_drawn_for_a_new_dish(monkeypatch):
     """The share of a birth is Beta(1, a), not a half."""
 

@@ -71,6 +71,7 @@ def test_collapsed_gibbs():
     check(lda.collapsed(), together, exact()[1])
 
 
+@pytest.mark.full
 def test_scir_with_a_table_and_one_document_a_step():
     check(scir(lda.counts(Uniform(1)), 1.0), squares, exact()[0], num_steps=3_000)
 

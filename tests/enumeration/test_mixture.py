@@ -129,6 +129,7 @@ def test_a_random_concentration():
     check_partitions(kernel, law / law.sum(), X[:, None])
 
 
+@pytest.mark.full
 def test_a_random_concentration_and_discount():
     """Gamma(2, 2) and a uniform discount, by quadrature over both."""
     a, d = np.meshgrid((np.arange(400) + 0.5) / 25, (np.arange(100) + 0.5) / 100)
@@ -177,6 +178,7 @@ def test_the_published_schedule_is_not_exact(blocks, sweeps):
     check_fails(make(schedule="published", blocks=blocks, local_sweeps=sweeps))
 
 
+@pytest.mark.full
 def test_anchors_that_move(monkeypatch):
     def movable(key, occupancy, *, anchored):
         right = draw_anchors(key, occupancy, anchored=anchored)

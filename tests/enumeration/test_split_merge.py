@@ -67,7 +67,8 @@ def test_another_family():
 # ------------------------------------------------------------------------------ in a cycle
 
 
-@pytest.mark.parametrize("process", ["dp", pytest.param("py", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("process", PROCESSES)
 def test_all_partitions_in_a_cycle(process):
     hybrid = hybrid_mixture(PROCESSES[process], NORMAL, blocks=2, capacity=8)
     check(cycle(hybrid, moves(process)), process)

@@ -124,6 +124,7 @@ def test_a_table_that_counts_a_batch_one_step_late_is_seen(monkeypatch):
         check_topics(scir(TableCounts(allocate, HALF, Uniform(4)), 0.6), num_chains=1024)
 
 
+@pytest.mark.full
 def test_saga_and_anchored_counts_are_clipped_and_say_so():
     kernel = scir(SAGACounts(allocate, HALF, Uniform(2)), 1.0)
     with fails():
