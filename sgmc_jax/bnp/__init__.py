@@ -13,6 +13,8 @@ from ..processes import DirichletProcess as DirichletProcess
 from ..processes import GammaPoisson as GammaPoisson
 from ..processes import HierarchicalDirichletProcess as HierarchicalDirichletProcess
 from ..processes import PitmanYor as PitmanYor
+from .asynchronous_mixture import asynchronous_mixture as asynchronous_mixture
+from .auxiliary_mixture import auxiliary_mixture as auxiliary_mixture
 from .groups import Groups as Groups
 from .hybrid_features import collapsed_features as collapsed_features
 from .hybrid_features import hybrid_features as hybrid_features
@@ -24,4 +26,5 @@ from .seed_features import seed_features as seed_features
 from .seeding import kmeans_plus_plus as kmeans_plus_plus
 from .slice_mixture import slice_mixture as slice_mixture
 from .split_merge import split_merge as split_merge
+from .uncollapsed_mixture import uncollapsed_mixture as uncollapsed_mixture
 from .warm_mixture import warm_mixture as warm_mixture

@@ -66,13 +66,34 @@ def sweep_block(
     Returns:
         the labels, and whether a birth found no free slot.
     """
-    capacity, num = loglik.shape
+    capacity = loglik.shape[0]
     counts = jnp.zeros(capacity, jnp.int32).at[labels].add(real.astype(jnp.int32))
     stats = family.label_statistics(items, jnp.where(real, labels, -1), capacity)
-    empty = family.zero_statistics(1, jax.tree.map(lambda x: x[0], items))
-    log_prior = jax.vmap(lambda item: family.log_predictive(empty, item)[0])(items)
     predictive = family.predictive(stats)
     start = Sweep(labels, counts, stats, predictive, atoms, counts, jnp.zeros((), bool))
+    anywhere = jnp.ones(capacity, bool)
+    return sweep_from(family, hyper, start, loglik, items, real, uniforms, anywhere, demote=demote)
+
+
+def sweep_from(
+    family: Family,
+    hyper: dict[str, Array],
+    start: Sweep,
+    loglik: Float[Array, "K n"],
+    items: PyTree,
+    real: Bool[Array, " n"],
+    uniforms: Float[Array, "sweeps n"],
+    cradles: Bool[Array, " K"],
+    *,
+    demote: bool,
+) -> tuple[Int[Array, " n"], Bool[Array, ""]]:
+    """`sweep_block`, from counts and statistics that may include items outside the block.
+
+    Args:
+        cradles: the slots in which clusters may be born, if they are free.
+    """
+    empty = family.zero_statistics(1, jax.tree.map(lambda x: x[0], items))
+    log_prior = jax.vmap(lambda item: family.log_predictive(empty, item)[0])(items)
 
     def visit(sweep: Sweep, turn: tuple[Array, Array]) -> tuple[Sweep, None]:
         i, uniform = turn
@@ -84,9 +105,9 @@ def sweep_block(
         others = sweep._replace(counts=sweep.counts.at[old].set(left.count))
         logits = _logits(family, hyper, others, loglik[:, i], log_prior[i], item, old, left.law)
         choice = pick(logits, uniform)
-        free = tail & (others.counts == 0)
+        free = tail & cradles & (others.counts == 0)
         slot = jnp.where(choice == 0, jnp.argmax(free), choice - 1)
-        slot = jnp.where(real[i], slot, old).astype(labels.dtype)
+        slot = jnp.where(real[i], slot, old).astype(start.labels.dtype)
         back = partial(jnp.where, slot == old)
         row = jax.tree.map(back, left, _row(others, slot))
         joined = _changed(family, row, item, sign, tail[slot])
@@ -100,7 +121,7 @@ def sweep_block(
             overflow=sweep.overflow | lost,
         ), None
 
-    order = jnp.tile(jnp.arange(num), uniforms.shape[0])
+    order = jnp.tile(jnp.arange(uniforms.shape[1]), uniforms.shape[0])
     end, _ = jax.lax.scan(visit, start, (order, uniforms.ravel()))
     return end.labels, end.overflow
 

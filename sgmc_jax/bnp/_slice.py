@@ -95,12 +95,12 @@ class SliceMixture(Kernel):
         state = self._draw_mixture(mixture_key, state, shard, batch)
         log_weights = state.log_weights
 
-        level = log_weights[old] + jnp.log(_uniforms(level_key, index, log_weights.dtype))
+        level = log_weights[old] + jnp.log(item_uniforms(level_key, index, log_weights.dtype))
         logits = log_weights[:, None] + jnp.zeros_like(level)
         logits = jnp.where(
             logits > level, self.family.scores(state.parameters, batch.items), -jnp.inf
         )
-        new = pick_columns(logits, _uniforms(label_key, index, logits.dtype))
+        new = pick_columns(logits, item_uniforms(label_key, index, logits.dtype))
         place = jnp.where(batch.real, batch.rows, len(labels))
         moved = labels.at[place].set(new, mode="drop")
         # a cluster on the last stick might have been exchanged with the next
@@ -257,7 +257,7 @@ def stick_weights(log_stick: Array, log_left: Array) -> tuple[Array, Array]:
     return log_stick + before, total[-1]
 
 
-def _uniforms(key: Any, index: Array, dtype: Any) -> Array:
+def item_uniforms(key: Any, index: Array, dtype: Any) -> Array:
     """A number in (0, 1] for each item, by its global index."""
     (cipher,) = word_keys(key, 1)
     return uniform(word_pair(cipher, index.astype(jnp.uint32), 0, dtype)[0], dtype)

@@ -58,6 +58,14 @@ class MixtureInfo(NamedTuple):
     overflow: Array
 
 
+def with_slots(state: MixtureState, more: int) -> MixtureState:
+    """The state with so many free slots more."""
+    append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
+    occupancy = jnp.pad(state.sums.occupancy, ((0, 0), (0, more)))
+    statistics = jax.tree.map(append, state.sums.statistics)
+    return state._replace(sums=state.sums._replace(occupancy=occupancy, statistics=statistics))
+
+
 class HybridMixture(Kernel):
     """See `hybrid_mixture`."""
 
@@ -99,12 +107,7 @@ class HybridMixture(Kernel):
         return self._state(position.shared, position.local["assignment"], jnp.zeros((), bool), data)
 
     def grow(self, state: MixtureState, capacity: int) -> tuple[HybridMixture, MixtureState]:
-        more = capacity - self.capacity
-        occupancy = jnp.pad(state.sums.occupancy, ((0, 0), (0, more)))
-        append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
-        statistics = jax.tree.map(append, state.sums.statistics)
-        sums = state.sums._replace(occupancy=occupancy, statistics=statistics)
-        return replace(self, capacity=capacity), state._replace(sums=sums)
+        return replace(self, capacity=capacity), with_slots(state, capacity - self.capacity)
 
     def check(self, position: Any, data: Data) -> None:
         if not isinstance(data, Shard):

@@ -50,6 +50,13 @@ def slice_mixture(
     anew, or as in `sgrld_simplex`. All that follows is as above, for the points of the batch;
     sticks past the last cluster and the parameters of empty ones come from the prior.
 
+    On an engine this is the distributed slice sampler of Ge et al.: labels and slices stay on the
+    shards, which draw the same mixture from one key and meet once a step, to add up the sizes and
+    statistics of the clusters. They draw the weights of the clusters in use without an order,
+    (w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a), and break w_0 into sticks until what is left
+    is shorter than the shortest slice, for which shards must meet once more; here all weights are
+    sticks in an order, hence the exchanges, and there are as many as slots.
+
     Targets:
         the posterior of the partition (and of the hyper-parameters that have a prior), exactly;
         with `"scir"`, exactly for every h from all points, and from batches with sticks and
@@ -100,11 +107,12 @@ def slice_mixture(
     Reference:
         Walker (2007), Sampling the Dirichlet mixture model with slices; Papaspiliopoulos (2008) and
         Kalli, Griffin and Walker (2011), Slice sampling mixture models, for integrating out u;
-        Papaspiliopoulos and Roberts (2008) for the exchanges. Baker, Fearnhead, Fox and Nemeth
-        (2018), appendix D, for the stochastic ones: they print the test of the remaining mass with
-        the opposite sign, and the parameters' shapes without N/n. Here, unlike there, totals are
-        drawn anew, without which the chain is biased even with all points and h -> 0, and the
-        clusters of neighbouring sticks are exchanged.
+        Papaspiliopoulos and Roberts (2008) for the exchanges; Ge, Chen, Wan and Ghahramani (2015),
+        Distributed inference for Dirichlet process mixture models, for shards. Baker, Fearnhead,
+        Fox and Nemeth (2018), appendix D, for the stochastic ones: they print the test of the
+        remaining mass with the opposite sign, and the parameters' shapes without N/n. Here, unlike
+        there, totals are drawn anew, without which the chain is biased even with all points and h
+        -> 0, and the clusters of neighbouring sticks are exchanged.
     """
     if not isinstance(process, PitmanYor):
         raise TypeError(f"process must be a DirichletProcess or PitmanYor, got {type(process)}")

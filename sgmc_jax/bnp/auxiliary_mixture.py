@@ -1,0 +1,142 @@
+"""Serial sampling of mixtures with explicit parameters: auxiliary components stand for new ones."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PyTree
+
+from .. import _checks
+from .._types import Data, Key, as_keys
+from ..families import Family
+from ..processes import PitmanYor
+from ._blocks import Blocks, check_parts
+from ._collapsed import pick
+from .hybrid_mixture import HybridMixture, MixtureInfo, MixtureState
+
+Carry = tuple[Int[Array, " n"], Int[Array, " K"], PyTree, Array]
+
+
+class AuxiliaryMixture(HybridMixture):
+    """See `auxiliary_mixture`."""
+
+    auxiliary: int = eqx.field(static=True, kw_only=True)
+
+    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, MixtureInfo]:
+        """Parameters of all clusters, then one point after the other."""
+        hyper_key, atom_key, fresh_key, label_key = jax.random.split(as_keys(key).noise, 4)
+        blocks, sums = Blocks.of(data, 1, self.comm), state.sums
+        hyper = self.process.redraw(hyper_key, state.position.shared, sums.counts)
+        params = self.family.draw(atom_key, sums.statistics)
+        uniforms = blocks.uniforms(label_key, 1, hyper["concentration"].dtype)[0]
+
+        start = (state.position.local["assignment"], sums.counts, params, jnp.zeros((), bool))
+        visit = partial(self._visit, fresh_key, hyper, blocks)
+        turns = (jnp.arange(len(uniforms)), uniforms)
+        (labels, _, _, overflow), _ = jax.lax.scan(visit, start, turns)
+        state = self._state(hyper, labels, overflow, data)
+        active = jnp.sum(state.sums.counts > 0, dtype=jnp.int32)
+        return state, MixtureInfo(active, state.sums.overflow > 0)
+
+    def _visit(
+        self,
+        key: Any,
+        hyper: dict[str, Array],
+        blocks: Blocks,
+        carry: Carry,
+        turn: tuple[Array, Array],
+    ) -> tuple[Carry, None]:
+        (labels, counts, params, overflow), (i, uniform) = carry, turn
+        a, d, num = hyper["concentration"], hyper["discount"], self.auxiliary
+        item = jax.tree.map(lambda x: x[i], blocks.shard.items)
+        old, real = labels[i], blocks.real[i]
+        counts = counts.at[old].add(-real.astype(counts.dtype))
+
+        # the parameters of a cluster that the point leaves empty are the first auxiliary ones
+        drawn = self.family.draw(jax.random.fold_in(key, i), self.family.zero_statistics(num, item))
+        keep = (counts[old] == 0) & (jnp.arange(num) == 0)
+        fresh = jax.tree.map(lambda new, own: _where(keep, own[old], new), drawn, params)
+
+        one = jax.tree.map(lambda x: x[None], item)
+        scores = lambda params: self.family.scores(params, one)[:, 0]
+        born = jnp.log(a + jnp.sum(counts > 0) * d) - jnp.log(num) + scores(fresh)
+        existing = jnp.log(jnp.where(counts > 0, counts - d, 1)) + scores(params)
+        existing = jnp.where(counts > 0, existing, -jnp.inf)
+        choice = pick(jnp.concatenate([born, existing]), uniform)
+
+        birth, free = choice < num, counts == 0
+        slot = jnp.where(birth, jnp.argmax(free), choice - num)
+        slot = jnp.where(real, slot, old).astype(labels.dtype)
+        chosen = jnp.minimum(choice, num - 1)
+        put = lambda all_, new: all_.at[slot].set(jnp.where(birth & real, new[chosen], all_[slot]))
+        return (
+            labels.at[i].set(slot),
+            counts.at[slot].add(real.astype(counts.dtype)),
+            jax.tree.map(put, params, fresh),
+            overflow | (real & birth & ~jnp.any(free)),
+        ), None
+
+
+def _where(rows: Array, x: Array, y: Array) -> Array:
+    """x in some rows of y."""
+    return jnp.where(rows.reshape(-1, *(1,) * (y.ndim - 1)), x, y)
+
+
+def auxiliary_mixture(
+    process: PitmanYor, family: Family, *, auxiliary: int = 3, capacity: int = 16
+) -> AuxiliaryMixture:
+    """Gibbs sampling of a mixture point by point, with m auxiliary components for new clusters.
+
+    A step draws the parameters of all clusters, theta_k ~ p(theta | members of k), and then visits
+    every point. With counts without the point itself, K clusters, the concentration a and the
+    discount d,
+
+        P(z = k) ~ (m_k - d) f(x | theta_k)                    a cluster
+                   (a + K d) / m f(x | theta*_j)               a new one, j = 1, ..., m
+
+    where the theta*_j are drawn anew from the prior for every point; but if the point was alone in
+    its cluster, theta*_1 is that cluster's parameter. It needs no predictive law, only parameters
+    drawn from their posterior and the likelihood. As clusters are born with parameters drawn
+    blindly, it mixes slowly in many dimensions unless m is large; the time of a visit grows with m.
+
+    Targets:
+        the posterior of the partition (and of the hyper-parameters that have a prior), exactly for
+        every m.
+
+    Args:
+        process: `DirichletProcess(concentration)` or `PitmanYor(concentration, discount)`.
+        family: the family of a cluster's items; of its methods `draw` and `scores` are used.
+        auxiliary: m, the number of auxiliary components.
+        capacity: the number of slots to begin with; the runner doubles it when it is used up, and
+            the chain does not depend on it.
+
+    State, Info:
+        those of `hybrid_mixture`, all items in one block; it is serial, for one shard.
+
+    Raises:
+        ValueError: if a number is out of its range or the data unfit for the family.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import sample
+        >>> from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, auxiliary_mixture
+        >>> X = jnp.concatenate([jnp.full((10, 1), -5.0), jnp.full((10, 1), 5.0)])
+        >>> family = NormalKnownCovariance(0.0, 1.0, 25.0)
+        >>> kernel = auxiliary_mixture(DirichletProcess(1.0), family, auxiliary=5)
+        >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=50)
+        >>> run.trace.local["assignment"].shape
+        (50, 20)
+
+    Reference:
+        Neal (2000), Markov chain sampling methods for Dirichlet process mixture models, algorithm
+        8, with the parameters drawn before the visits instead of after them; the discount is not
+        in it.
+    """
+    check_parts(process, family)
+    _checks.whole("auxiliary", auxiliary)
+    _checks.whole("capacity", capacity)
+    return AuxiliaryMixture(process, family, "anchored", 1, 1, capacity, auxiliary=auxiliary)
