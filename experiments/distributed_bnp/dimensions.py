@@ -10,7 +10,7 @@ import numpy as np
 from sgmc_jax import cycle, sample
 from sgmc_jax.bnp import (
     DirichletProcess,
-    NormalInverseWishart,
+    NormalKnownCovariance,
     collapsed_mixture,
     hybrid_mixture,
     slice_mixture,
@@ -45,7 +45,8 @@ def run(options: Options) -> str:
 
 
 def _kernels(dim: int) -> dict[str, Any]:
-    parts = DirichletProcess(1.0), NormalInverseWishart(dim)
+    family = NormalKnownCovariance(np.zeros(dim), np.eye(dim), 25 * np.eye(dim))
+    parts = DirichletProcess(1.0), family
     return {
         "collapsed": collapsed_mixture(*parts),
         "uncollapsed": uncollapsed_mixture(*parts, tail=5),
