@@ -50,6 +50,13 @@ class Engine(eqx.Module):
 
         return jax.tree.map(leaf, tree)
 
+    def agree(self, number: int) -> bool:
+        """Whether all processes, each with its own number, have the same."""
+        if jax.process_count() == 1:
+            return True
+        numbers = self.map(self.comm.gather, (0,))(self.put(np.full(self.size, number)))
+        return len(np.unique(self.fetch(numbers, None))) == 1
+
     @property
     def comm(self) -> Collective:
         """What a kernel sharded over the data is given."""
