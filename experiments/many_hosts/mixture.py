@@ -39,6 +39,10 @@ def run(options: Namespace) -> Run:
             heartbeat_timeout_seconds=options.patience,
             shutdown_timeout_seconds=options.patience,
         )
+    if options.items % jax.device_count():
+        raise ValueError(
+            f"--items must be a multiple of the {jax.device_count()} devices, got {options.items}"
+        )
     local = read(options.items, share(options.items))
     engine, data = None, local
     if jax.device_count() > 1:

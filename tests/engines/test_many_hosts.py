@@ -19,9 +19,9 @@ PATIENCE = 10
 SECONDS = 2 * PATIENCE + agent.GRACE  # to notice, then to end; killed after that
 
 
-def alone(folder, devices):
+def alone(folder, devices, *more):
     """The trace of one process, from the folder's checkpoint if it has one."""
-    command = [*COMMAND, "--checkpoint", str(folder), "--devices", str(devices)]
+    command = [*COMMAND, "--checkpoint", str(folder), "--devices", str(devices), *more]
     out = folder.with_suffix(".npz")
     subprocess.run([*command, "--out", str(out)], cwd=ROOT, check=True, timeout=300)
     with np.load(out) as trace:
@@ -31,10 +31,10 @@ def alone(folder, devices):
 class Pair:
     """Two processes of four devices, each under an agent of its own, as on two hosts."""
 
-    def __init__(self, *folders):
+    def __init__(self, *folders, more=()):
         address = f"localhost:{agent.free_port()}"
         command = [*COMMAND, "--of", "2", "--devices", "4", "--coordinator", address]
-        command += ["--patience", str(PATIENCE)]
+        command += ["--patience", str(PATIENCE), *more]
         self.logs = [folder.with_suffix(f".log{rank}") for rank, folder in enumerate(folders)]
         self.agents = [
             subprocess.Popen(
@@ -119,6 +119,18 @@ def test_a_folder_that_is_not_shared(tmp_path):
         codes, logs = zip(*(pair.end(rank, 300) for rank in range(2)))
     assert codes == (1, 1)
     assert any("must be a folder that all processes share" in log for log in logs)
+
+
+@pytest.mark.full
+def test_blocks_that_do_not_divide_the_items(tmp_path):
+    """No process holds the items that the last blocks are padded with."""
+    more = ["--items", "404", "--steps", "100"]
+    one, two = tmp_path / "one", tmp_path / "two"
+    with Pair(two, two, more=[*more, "--devices", "2", "--out", f"{two}.npz"]) as pair:
+        assert [pair.end(rank, 300)[0] for rank in range(2)] == [0, 0]
+    expected = alone(one, 1, *more)
+    with np.load(f"{two}.npz") as trace:
+        assert all(np.array_equal(trace[name], expected[name]) for name in expected)
 
 
 def options(tmp_path, *more):
