@@ -37,7 +37,6 @@ def run(options: Namespace) -> Run:
             num_processes=options.of,
             process_id=options.worker,
             heartbeat_timeout_seconds=options.patience,
-            shutdown_timeout_seconds=options.patience,
         )
     if options.items % jax.device_count():
         raise ValueError(
