@@ -162,6 +162,12 @@ class Host:
         """Save to `checkpoint` from now on, and go on from what is there."""
         self.checkpoint = checkpoint
         found = checkpoint.load()
+        saved = 0 if found is None else found[2]["num_steps"]
+        if self.layout.engine is not None and not self.layout.engine.agree(saved):
+            raise ValueError(
+                f"checkpoint {checkpoint.path} must be a folder that all processes share, but "
+                f"they found different runs there; this process one of {saved} steps"
+            )
         if found is None:
             return
         state, segments, meta = found

@@ -50,6 +50,13 @@ class Engine(eqx.Module):
 
         return jax.tree.map(leaf, tree)
 
+    def agree(self, number: int) -> bool:
+        """Whether all processes, each with its own number, have the same."""
+        if jax.process_count() == 1:
+            return True
+        numbers = self.map(self.comm.gather, (0,))(self.put(np.full(self.size, number)))
+        return len(np.unique(self.fetch(numbers, None))) == 1
+
     @property
     def comm(self) -> Collective:
         """What a kernel sharded over the data is given."""
@@ -117,7 +124,9 @@ class ShardMap(Engine):
 
     Args:
         mesh: a one-dimensional mesh, or the number of devices; all devices by default. On many
-            hosts every process calls `sample` with the same arguments.
+            hosts every process calls `sample` with the same arguments; its data may be a global
+            array, as `jax.make_array_from_process_local_data` makes one. When a process dies the
+            others fail; `experiments/many_hosts` shows how to go on.
         over: `"data"` or `"chains"`; by default what the kernel can.
 
     Raises:
@@ -204,10 +213,12 @@ def split_items(data: PyTree, size: int, rows: int, axis: int = 0) -> PyTree:
     def leaf(x: Any) -> Any:
         if axis == 0 and size * rows == x.shape[0]:
             return x.reshape(size, rows, *x.shape[1:])
-        x = np.moveaxis(np.asarray(x), axis, 0)
-        padding = np.repeat(x[:1], size * rows - x.shape[0], axis=0)
-        parts = np.concatenate([x, padding]).reshape(size, rows, *x.shape[1:])
-        return np.moveaxis(parts, 1, 1 + axis)
+        # what no process holds as a whole stays where it is
+        xp: Any = np if getattr(x, "is_fully_addressable", True) else jnp
+        x = xp.moveaxis(xp.asarray(x), axis, 0)
+        padding = xp.repeat(x[:1], size * rows - x.shape[0], axis=0)
+        parts = xp.concatenate([x, padding]).reshape(size, rows, *x.shape[1:])
+        return xp.moveaxis(parts, 1, 1 + axis)
 
     return jax.tree.map(leaf, data)
 
