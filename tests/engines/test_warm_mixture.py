@@ -23,6 +23,7 @@ def warm(**kwargs):
     return warm_mixture(PROCESS, FAMILY, **({"blocks": 8, "capacity": 64} | kwargs))
 
 
+@pytest.mark.full
 def test_births_in_all_blocks_find_clusters_sooner():
     """One sweep of 96 points around 12 centres, from one cluster; the exact sampler has 12."""
     hot = sample(KEY, warm(), None, X, num_steps=1).state.position.local["assignment"]

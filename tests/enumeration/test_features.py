@@ -87,7 +87,8 @@ def test_all_columns_by_the_anchored_schedule(model, blocks, sweeps):
     check(model, blocks=blocks, local_sweeps=sweeps)
 
 
-@pytest.mark.parametrize("model", ["linear", *rows({}, [("explicit",), ("counts",)])])
+@pytest.mark.full
+@pytest.mark.parametrize("model", MODELS)
 def test_all_columns_by_demotion(model):
     check(model, schedule="demotion")
 

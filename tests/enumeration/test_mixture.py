@@ -78,7 +78,7 @@ def check_partitions(kernel, law, data, tolerance=0.025, **kwargs):
     check_mean(run.trace.mean, law, tolerance)
 
 
-QUICK = {("dp", 2, 3), ("py", 3, 1)}
+QUICK = {("dp", 2, 3)}
 ANCHORED = [
     pytest.param(*row, marks=() if row in QUICK else pytest.mark.full)
     for row in itertools.product(PROCESSES, (1, 2, 3), (1, 3))
@@ -226,6 +226,7 @@ def test_an_atom_whose_weight_is_lost_as_it_is_demoted(monkeypatch):
 # ------------------------------------------------------------------------- without any data
 
 
+@pytest.mark.full
 def test_the_number_of_clusters_without_data():
     """n = 12 points that say nothing: E K = sum a / (a + i), for every schedule that is exact."""
     flat = NormalKnownCovariance(np.zeros(1), 1e8 * np.eye(1), np.eye(1))

@@ -88,6 +88,7 @@ def check_fails(process):
         check(moves(process), process)
 
 
+@pytest.mark.full
 def test_a_forgotten_proposal_density(monkeypatch):
     honest = SplitMerge._sides
 
