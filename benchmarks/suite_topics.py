@@ -191,4 +191,5 @@ def _unigram(train: np.ndarray, held: np.ndarray, vocabulary: int) -> float:
     """The perplexity of one topic: its words' shares of the training corpus, smoothed."""
     counts = np.bincount(train[train >= 0], minlength=vocabulary) + _BETA
     one = LDA(1, vocabulary, _ALPHA, _BETA)
-    return one.perplexity(jax.random.key(0), jnp.log(jnp.asarray(counts, jnp.float32)), held)
+    log_topics = jnp.log(jnp.asarray(counts, jnp.float32))[None]
+    return one.perplexity(jax.random.key(0), log_topics, held)
