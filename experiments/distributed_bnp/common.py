@@ -19,6 +19,7 @@ from jaxtyping import Array  # noqa: E402
 
 from sgmc_jax import Kernel, Run, sample  # noqa: E402
 from sgmc_jax.bnp import DirichletProcess  # noqa: E402
+from sgmc_jax.combinators.cycle import CycleState  # noqa: E402
 from sgmc_jax.families import Family  # noqa: E402
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333")
@@ -90,11 +91,13 @@ def timed(key: Array, kernel: Kernel, start: Any, data: Any, record: Callable, n
 def held_out(process: DirichletProcess, family: Family, items: Any) -> Callable:
     """`(state, info) -> (clusters, log predictive density of a held-out item)`.
 
-    sum_k m_k f(x | members of k) / (n + a) + a f(x) / (n + a), averaged over the items.
+    sum_k m_k f(x | members of k) / (n + a) + a f(x) / (n + a), averaged over the items; in a cycle
+    the first kernel's.
     """
     items = jnp.asarray(items)
 
     def record(state: Any, info: Any) -> tuple[Array, Array]:
+        state = state.states[0] if isinstance(state, CycleState) else state
         counts, stats = state.sums.counts, state.sums.statistics
         a = state.position.shared["concentration"]
         law = family.predictive(stats)
