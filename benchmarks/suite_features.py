@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from experiments.distributed_bnp.cambridge import planted_features
 from sgmc_jax import Kernel, sample
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
 
@@ -23,14 +24,6 @@ _NUM_STEPS = 20
 _SIZES = {1_000: 0.02, 10_000: 0.1, 100_000: 1.0, 1_000_000: None}  # seconds a sweep
 _PRODUCTS = 10  # the bar of the last
 _GIBIBYTES = 4
-_PICTURES = """
-.#....  ...###  ......  ......
-###...  ...#.#  ......  ......
-.#....  ...###  ......  ......
-......  ......  #.....  ...###
-......  ......  ##....  ....#.
-......  ......  ###...  ....#.
-"""
 
 
 class Images(NamedTuple):
@@ -42,9 +35,7 @@ class Images(NamedTuple):
 
 def images(num_items: int, seed: int = 0) -> Images:
     """Images of four features of 6 x 6 pixels."""
-    lines = [line.split() for line in _PICTURES.strip().splitlines()]
-    features = np.array([[[c == "#" for c in row] for row in rows] for rows in zip(*lines)], float)
-    features = features.reshape(4, 36).astype(np.float32)
+    features = planted_features()
     rng = np.random.default_rng(seed)
     entries = rng.integers(0, 2, (num_items, 4)).astype(np.float32)
     noise = rng.standard_normal((num_items, 36), dtype=np.float32)

@@ -28,9 +28,7 @@ PICTURES = """
 def run(options: Options) -> str:
     """A table, figure4.png and figure6.png."""
     n, num = (1_000_000, 100) if options.full else (10_000, 60)
-    lines = [line.split() for line in PICTURES.strip().splitlines()]
-    planted = np.array([[[c == "#" for c in row] for row in rows] for rows in zip(*lines)], float)
-    planted = planted.reshape(4, 36)
+    planted = planted_features()
     rng = np.random.default_rng(0)
     entries = rng.integers(0, 2, (n + 500, 4))
     items = (entries @ planted + NOISE * rng.standard_normal((n + 500, 36))).astype(np.float32)
@@ -54,6 +52,13 @@ def run(options: Options) -> str:
     images(options.out / "figure6.png", np.concatenate([planted, found["seeds"]]), (6, 6), 4)
     header = ["images", "blocks", "start", "held-out", "features", "smallest cosine", "ms a step"]
     return table(header, rows)
+
+
+def planted_features() -> np.ndarray:
+    """The four features, 6 x 6 pixels each, as rows of zeros and ones."""
+    lines = [line.split() for line in PICTURES.strip().splitlines()]
+    pixels = [[[c == "#" for c in row] for row in rows] for rows in zip(*lines)]
+    return np.array(pixels, np.float32).reshape(4, 36)
 
 
 def held_out_features(items: np.ndarray, noise: float) -> Callable:
