@@ -35,9 +35,9 @@ def test_the_tuned_step_size_is_judged_by_other_seeds():
 def test_the_passes_until_a_level_is_reached():
     from experiments.scir.msweb import passes_to
 
-    curves = np.array([[0, 0, 0, 0, 0, 5, 5, 5], [0, 9, 0, 0, 0, 0, 0, 5]], float)
-    assert passes_to(1.0, curves) == (6 + 5) / 2
-    assert np.isnan(passes_to(2.0, curves))
+    curves = np.array([[0, 0, 3, 1], [0, 1, 1, 5]], float)
+    assert passes_to(2.0, curves) == 3
+    assert np.isnan(passes_to(4.0, curves))
 
 
 def corpora(folder):

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from .._types import Data, Kernel, Key, as_keys
+from .._types import Data, Kernel, Key, Keys, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
 from ..families import Family
 from ..processes import PitmanYor
@@ -20,6 +20,7 @@ from ._blocks import start_position
 from ._collapsed import pick_columns
 
 _EPOCHS = 8  # after so many passes over the data all sums are computed anew
+_FORGET = 0.6  # the share of the sums that the first step of a warm start replaces
 
 
 class SliceSums(NamedTuple):
@@ -70,6 +71,7 @@ class SliceMixture(Kernel):
     family: Family
     batch_size: int | None = eqx.field(static=True)
     capacity: int = eqx.field(static=True)
+    warm_start: int = eqx.field(static=True, default=0)
     comm: Collective = Collective()
 
     def init(self, key: Key, position: Any, data: Data) -> SliceState:
@@ -92,7 +94,7 @@ class SliceMixture(Kernel):
         batch = self._batch(keys.batch, shard)
         index, old = shard.start + batch.rows, labels[batch.rows]
         last = state.order[-1]
-        state = self._draw_mixture(mixture_key, state, shard, batch)
+        state = self._draw_mixture(Keys(mixture_key, None, keys.count), state, shard, batch)
         log_weights = state.log_weights
 
         level = log_weights[old] + jnp.log(item_uniforms(level_key, index, log_weights.dtype))
@@ -139,9 +141,11 @@ class SliceMixture(Kernel):
                 f"{self.batch_size}"
             )
 
-    def _draw_mixture(self, key: Any, state: SliceState, shard: Shard, batch: Batch) -> SliceState:
+    def _draw_mixture(
+        self, keys: Keys, state: SliceState, shard: Shard, batch: Batch
+    ) -> SliceState:
         """Sticks, their order, hyper-parameters and parameters, given the points' clusters."""
-        stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(key, 5)
+        stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(keys.noise, 5)
         process, (hyper, local), counts = self.process, state.position, state.sums.counts
         sticks = process.draw_sticks(stick_key, hyper, counts[state.order])
         order = swap_neighbours(swap_key, state.order, counts, *sticks)
@@ -186,6 +190,11 @@ class SliceMixture(Kernel):
         counts = jnp.sum(labels == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
         return SliceSums(counts, None, jnp.zeros((), jnp.int32))
 
+    def _scaled(self, shard: Shard, batch: Batch, own: PyTree) -> PyTree:
+        """Sums over all points, estimated from those over the batch."""
+        weight = shard.size / jnp.maximum(jnp.sum(batch.real), 1)
+        return self.comm.sum(jax.tree.map(lambda x: weight.astype(_real(x)) * x, own))
+
     def _moved_sums(
         self,
         count: Any,
@@ -199,12 +208,10 @@ class SliceMixture(Kernel):
     ) -> SliceSums:
         """The sums after a move: the old ones, changed by the batch; all anew at times.
 
-        Without the latter the rounding errors of many changes would add up.
+        Without the latter the rounding errors of many changes would add up. In a warm start, a
+        moving average of their estimates from batches.
         """
         lost = lost.astype(jnp.int32)
-        if self.batch_size is None:
-            anew = self._sums(shard.items, labels, shard.mask)
-            return self.comm.sum(anew._replace(overflow=lost))
 
         def changed() -> SliceSums:
             delta = self._moves(batch, old, new)._replace(overflow=lost)
@@ -216,10 +223,40 @@ class SliceMixture(Kernel):
                 self._sums(shard.items, labels, shard.mask)._replace(overflow=lost)
             )
 
+        def averaged() -> SliceSums:
+            own = self._sums(batch.items, new, batch.real)._replace(overflow=None)
+            estimate = self._scaled(shard, batch, own)
+            fresh = _FORGET * (num / total / _FORGET) ** (count / self.warm_start)
+            mean = jax.tree.map(
+                lambda x, y: _cast((1 - fresh) * x + fresh * y, x.dtype),
+                sums._replace(overflow=None),
+                estimate,
+            )
+            return mean._replace(overflow=self.comm.sum(lost))
+
+        if self.batch_size is None:
+            return summed()
         if count is None:
+            if self.warm_start:
+                raise ValueError("a warm_start needs the step's index: run it by `sample`")
             return changed()
-        period = max(1, _EPOCHS * shard.capacity * self.comm.size // self.batch_size)
-        return jax.lax.cond(count % period == period - 1, summed, changed)
+        num, total = self.batch_size, shard.capacity * self.comm.size
+        period = max(1, _EPOCHS * total // num)
+        anew = count % period == period - 1
+        if not self.warm_start:
+            return jax.lax.cond(anew, summed, changed)
+        left = self.warm_start - 1 - count
+        case = jnp.where(left > 0, 0, jnp.where((left == 0) | anew, 1, 2))
+        return jax.lax.switch(case, (averaged, summed, changed))
+
+
+def _real(x: Array) -> Any:
+    return jnp.promote_types(x.dtype, jnp.float32)
+
+
+def _cast(x: Array, dtype: Any) -> Array:
+    """To the nearest whole number, where `dtype` is of those."""
+    return (x if jnp.issubdtype(dtype, jnp.floating) else jnp.round(x)).astype(dtype)
 
 
 def swap_neighbours(

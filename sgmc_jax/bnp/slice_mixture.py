@@ -21,6 +21,7 @@ def slice_mixture(
     *,
     step_size: Any = None,
     stick_step_size: Any = None,
+    warm_start: int = 0,
     capacity: int = 16,
 ) -> SliceMixture:
     """Slice sampling of a Dirichlet or Pitman-Yor process mixture, without truncation.
@@ -39,6 +40,13 @@ def slice_mixture(
 
     With `batch_size`, only the points of a random batch are moved, and the sizes and statistics of
     the clusters are kept up to date. That is exact too (a random scan), and a step costs O(batch).
+    These sums remember labels from up to a pass over the data ago, which first have to be found: a
+    `warm_start` of W steps forgets them. With c(S) the sums over the batch S, of n points, in steps
+    t = 0, 1, ..., W - 1
+
+        c <- (1 - r) c + r (N/n) c(S),    r = 0.6^(1 - t/W) (n/N)^(t/W)
+
+    and after them c is counted anew from all labels.
 
     With `weights="scir"` or `"sgrld"` the first two lines see nothing but the batch S of n points
     and the labels that these have from their last visits: with the estimates
@@ -71,8 +79,11 @@ def slice_mixture(
         weights: how sticks and parameters move: `"gibbs"`, drawn exactly given all labels;
             `"scir"` or `"sgrld"`, stochastically given a batch, for a `DirichletMultinomial` or
             `DirichletCategorical` family. `"gibbs"` costs no more, even from batches.
-        step_size: h > 0 of the parameters, for `"scir"` and `"sgrld"` only.
+        step_size: h > 0 of the parameters, for `"scir"` and `"sgrld"` only: a number, or a
+            schedule of the step's index such as `PolynomialDecay`.
         stick_step_size: h of the sticks; by default `step_size`.
+        warm_start: W, the first steps of a run with `"gibbs"` from batches, which have no law to
+            keep: burn them in. Five passes over the data are enough.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
             the chain does not depend on it.
 
@@ -112,7 +123,8 @@ def slice_mixture(
         Fox and Nemeth (2018), appendix D, for the stochastic ones: they print the test of the
         remaining mass with the opposite sign, and the parameters' shapes without N/n. Here, unlike
         there, totals are drawn anew, without which the chain is biased even with all points and h
-        -> 0, and the clusters of neighbouring sticks are exchanged.
+        -> 0, and the clusters of neighbouring sticks are exchanged. Cappé and Moulines (2009),
+        On-line expectation-maximization, for the average of a warm start.
     """
     if not isinstance(process, PitmanYor):
         raise TypeError(f"process must be a DirichletProcess or PitmanYor, got {type(process)}")
@@ -121,6 +133,12 @@ def slice_mixture(
     _checks.whole("capacity", capacity)
     if batch_size is not None:
         _checks.whole("batch_size", batch_size)
+    _checks.whole("warm_start", warm_start, minimum=0)
+    if warm_start and (batch_size is None or weights != "gibbs"):
+        raise ValueError(
+            f"warm_start goes with batches and weights 'gibbs', got {warm_start=}, {batch_size=} "
+            f"and {weights=}"
+        )
     if weights not in get_args(Weights):
         raise ValueError(f"weights must be one of {get_args(Weights)}, got {weights!r}")
     if weights == "gibbs":
@@ -129,7 +147,7 @@ def slice_mixture(
                 "step_size goes with weights 'scir' or 'sgrld', got "
                 f"step_size={step_size} and stick_step_size={stick_step_size}"
             )
-        return SliceMixture(process, family, batch_size, capacity)
+        return SliceMixture(process, family, batch_size, capacity, warm_start)
     if not isinstance(family, DirichletMultinomial | DirichletCategorical):
         raise TypeError(
             f"family must be a DirichletMultinomial or DirichletCategorical for {weights=}, got "
@@ -139,8 +157,6 @@ def slice_mixture(
         raise ValueError(f"step_size must be given for {weights=}, got None")
     stick_step_size = step_size if stick_step_size is None else stick_step_size
     for name, value in [("step_size", step_size), ("stick_step_size", stick_step_size)]:
-        if callable(value):
-            raise TypeError(f"{name} must be a number, got {value!r}")
         _checks.positive(name, value)
     return StochasticSlice(
         process,

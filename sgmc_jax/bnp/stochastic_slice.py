@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import equinox as eqx
@@ -9,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import as_real
-from .._types import Data, Estimate, Key, as_keys
+from .._checks import as_step_size
+from .._types import Data, Estimate, Key, Keys, as_keys
 from ..collective import Dist, Shard, as_shard
 from ..families.dirichlet_multinomial import Multinomials
 from ..random import log_gamma
@@ -36,8 +37,8 @@ class StochasticSlice(SliceMixture):
     """
 
     weights: Literal["scir", "sgrld"] = eqx.field(static=True, kw_only=True)
-    step_size: Array = eqx.field(converter=as_real, kw_only=True)
-    stick_step_size: Array = eqx.field(converter=as_real, kw_only=True)
+    step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
+    stick_step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
 
     def init(self, key: Key, position: Any, data: Data) -> SliceState:
         position, shard = start_position(self.process, position, data), as_shard(data)
@@ -59,9 +60,14 @@ class StochasticSlice(SliceMixture):
             (sticks, params),
         )
 
-    def _draw_mixture(self, key: Any, state: SliceState, shard: Shard, batch: Batch) -> SliceState:
+    def _draw_mixture(
+        self, keys: Keys, state: SliceState, shard: Shard, batch: Batch
+    ) -> SliceState:
         """Sticks, their order, hyper-parameters and parameters, given the batch's clusters."""
-        stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(key, 5)
+        stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(keys.noise, 5)
+        step_size, stick_step_size = (
+            self._at(keys.count, h) for h in (self.step_size, self.stick_step_size)
+        )
         process, (hyper, local), counts = self.process, state.position, state.sums.counts
         order, (sticks, params) = state.order, state.gammas
         none = jnp.zeros_like(counts)
@@ -69,7 +75,7 @@ class StochasticSlice(SliceMixture):
 
         shapes = self._stick_shapes(hyper, stats.count[order])
         prior, used = self._stick_shapes(hyper, none), in_use(counts[order])
-        sticks = self._moved(stick_key, sticks, shapes, prior, used, self.stick_step_size)
+        sticks = self._moved(stick_key, sticks, shapes, prior, used, stick_step_size)
         log_stick, log_left = jax.nn.log_softmax(sticks).T
         order = swap_neighbours(swap_key, order, counts, log_stick, log_left)
         used = in_use(counts[order])
@@ -80,7 +86,7 @@ class StochasticSlice(SliceMixture):
         by_order, log_rest = stick_weights(*jax.nn.log_softmax(sticks).T)
 
         shapes, prior = self._shapes(stats)
-        params = self._moved(param_key, params, shapes, prior, counts > 0, self.step_size)
+        params = self._moved(param_key, params, shapes, prior, counts > 0, step_size)
         return state._replace(
             position=Dist(hyper, local),
             order=order,
@@ -89,6 +95,14 @@ class StochasticSlice(SliceMixture):
             parameters=Multinomials(jax.nn.log_softmax(params)),
             gammas=(sticks, params),
         )
+
+    def _at(self, count: Any, step_size: Array | Callable) -> Array:
+        """A step size at the index of the step."""
+        if not callable(step_size):
+            return step_size
+        if count is None:
+            raise ValueError("a schedule of step sizes needs the step's index: run it by `sample`")
+        return step_size(count)
 
     def _moved(
         self, key: Any, log_gammas: Array, shapes: Array, prior: Array, used: Array, h: Array
@@ -109,8 +123,7 @@ class StochasticSlice(SliceMixture):
         stats = self.family.label_statistics(
             batch.items, jnp.where(batch.real, labels, -1), self.capacity
         )
-        weight = shard.size / jnp.maximum(jnp.sum(batch.real), 1)
-        return self.comm.sum(jax.tree.map(lambda x: weight.astype(x.dtype) * x, stats))
+        return self._scaled(shard, batch, stats)
 
     def _shapes(self, stats: PyTree) -> tuple[Float[Array, "K V"], Float[Array, "K V"]]:
         """The shapes of the parameters' gammas, and those of the prior."""

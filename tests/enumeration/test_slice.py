@@ -25,8 +25,8 @@ DATA = X[:, None]
 PROCESSES = {"dp": DirichletProcess(1.2), "py": PitmanYor(1.2, 0.1)}
 
 
-def make(process="dp", batch_size=None):
-    return slice_mixture(PROCESSES[process], NORMAL, batch_size=batch_size, capacity=64)
+def make(process="dp", batch_size=None, **kwargs):
+    return slice_mixture(PROCESSES[process], NORMAL, batch_size, capacity=64, **kwargs)
 
 
 def check(kernel, process="dp", **kwargs):
@@ -60,8 +60,42 @@ def test_a_random_concentration():
 
 
 @pytest.mark.full
-def test_the_law_holds_on_shards():
-    check(make(batch_size=2), engine=Vmap(2), num_steps=3_000)
+def test_the_law_holds_on_shards_after_a_warm_start():
+    check(make(batch_size=2, warm_start=25), engine=Vmap(2), num_steps=3_000)
+
+
+GROUPS = np.random.default_rng(0).normal(np.repeat([-4.0, 0.0, 4.0], 20)[:, None], 0.5)
+
+
+def after(num_steps, engine=None):
+    """A run from batches of 12 of 60 items, with a warm start of 30 steps; and its sums anew."""
+    kernel = make(batch_size=12, warm_start=30)
+    run = sample(KEY, kernel, None, GROUPS, num_steps=num_steps, engine=engine)
+    labels = jnp.asarray(run.state.position.local["assignment"])[: len(GROUPS)]
+    counts = np.bincount(labels, minlength=run.capacity)
+    return run, counts, NORMAL.label_statistics(GROUPS, labels, run.capacity)
+
+
+@pytest.mark.parametrize("engine", [None, Vmap(3)])
+def test_all_labels_are_counted_at_the_end_of_a_warm_start(engine, x64):
+    for num_steps in (30, 41):
+        run, counts, stats = after(num_steps, engine)
+        assert np.array_equal(run.state.sums.counts, counts)
+        for ours, counted in zip(
+            jax.tree.leaves(run.state.sums.statistics), jax.tree.leaves(stats)
+        ):
+            np.testing.assert_allclose(ours, counted, atol=1e-9)
+
+
+def test_before_that_the_sums_are_averages_over_batches():
+    """Of sixty items, to rounding; and of the means of the three groups."""
+    run, counts, _ = after(29)
+    sums = run.state.sums
+    assert abs(int(sums.counts.sum()) - 60) <= 2
+    assert not np.array_equal(sums.counts, counts)
+    large = np.argsort(-np.asarray(sums.counts))[:3]
+    means = (sums.statistics.total[:, 0] / np.maximum(sums.statistics.count, 1))[large]
+    np.testing.assert_allclose(np.sort(means), [-4, 0, 4], atol=0.5)
 
 
 # ------------------------------------------------------------------------------ planted faults
@@ -80,6 +114,11 @@ def test_swaps_with_the_ratio_upside_down(monkeypatch):
 
     monkeypatch.setattr(_slice, "swap_neighbours", upside_down)
     check_fails(make())
+
+
+@pytest.mark.full
+def test_a_warm_start_without_an_end():
+    check_fails(make(batch_size=2, warm_start=10**6))
 
 
 @pytest.mark.full
@@ -151,6 +190,13 @@ def test_bad_input():
         ValueError, match="batch_size must be at most the number of items, 4, got 5"
     ):
         sample(KEY, make(batch_size=5), None, DATA, num_steps=1)
+    with pytest.raises(ValueError, match="warm_start must be a whole number of at least 0, got -1"):
+        make(batch_size=2, warm_start=-1)
+    with pytest.raises(ValueError, match="warm_start goes with batches"):
+        make(warm_start=5)
+    init, step = make(batch_size=2, warm_start=5)
+    with pytest.raises(ValueError, match="needs the step's index"):
+        step(KEY, init(KEY, None, DATA), DATA)
     with pytest.raises(TypeError, match="process must be"):
         slice_mixture(1.0, NORMAL)
     with pytest.raises(TypeError, match="family must be"):
