@@ -59,7 +59,7 @@ def check_engines(model, num_items, engines):
     kernel = hybrid_features(*MODELS[model], blocks=8, local_sweeps=2)
     data, args = jnp.asarray(X[:num_items]), {"num_steps": 200}
     alone = sample(KEY, kernel, None, data, **args)
-    assert alone.info.active.max() > 1
+    assert len(np.unique(alone.info.active)) > 1
     for engine in engines:
         shared = sample(KEY, kernel, None, data, engine=engine, **args)
         assert features(shared).shape == (200, num_items, alone.capacity)
