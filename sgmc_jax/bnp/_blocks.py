@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks
@@ -27,7 +28,29 @@ def start_position(process: PitmanYor, position: Any, data: PyTree) -> Dist:
         labels = jnp.zeros(as_shard(data).capacity, jnp.int32)
     elif isinstance(position, Dist):
         hyper, labels = hyper | position.shared, position.local["assignment"]
-    return Dist(hyper, {"assignment": jnp.asarray(labels, jnp.int32)})
+    labels, num = jnp.asarray(labels, jnp.int32), as_shard(data).capacity
+    if labels.shape != (num,):
+        raise ValueError(
+            f"position must have a label for each of {num} items, as Dist({{}}, "
+            f'{{"assignment": labels}}) where they are on shards: got the shape {labels.shape}'
+        )
+    return Dist(hyper, {"assignment": labels})
+
+
+def check_start(family: Family, capacity: int, position: Any, data: PyTree) -> None:
+    """Raise unless the items suit the family, and given labels the slots."""
+    if isinstance(data, Shard):
+        return
+    family.check(data)
+    labels = position.local["assignment"] if isinstance(position, Dist) else position
+    if labels is None or not _checks.is_concrete(labels):
+        return
+    labels = np.asarray(labels)
+    if np.any((labels < 0) | (labels >= capacity)):
+        raise ValueError(
+            f"position must have labels from 0 to {capacity - 1}, those of the capacity's slots, "
+            f"got {labels.min()} to {labels.max()}"
+        )
 
 
 class Anchors(NamedTuple):

@@ -16,7 +16,7 @@ from ..families import Family
 from ..processes import PitmanYor
 from ..random._words import uniform, word_keys, word_pair
 from ..random.feistel import random_subset
-from ._blocks import start_position
+from ._blocks import check_start, start_position
 from ._collapsed import pick_columns
 
 _EPOCHS = 8  # after so many passes over the data all sums are computed anew
@@ -131,11 +131,10 @@ class SliceMixture(Kernel):
         return replace(self, capacity=capacity), grown
 
     def check(self, position: Any, data: Data) -> None:
-        if isinstance(data, Shard):
-            return
-        self.family.check(data)
+        check_start(self.family, self.capacity, position, data)
         num_items = as_shard(data).capacity
-        if self.batch_size is not None and self.batch_size > num_items:
+        alone = not isinstance(data, Shard)
+        if alone and self.batch_size is not None and self.batch_size > num_items:
             raise ValueError(
                 f"batch_size must be at most the number of items, {num_items}, got "
                 f"{self.batch_size}"

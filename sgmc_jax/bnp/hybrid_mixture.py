@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from .._types import Data, Kernel, Key, as_keys
-from ..collective import Collective, Dist, Shard
+from ..collective import Collective, Dist
 from ..families import Family
 from ..processes import PitmanYor
 from ..random.gamma import log_gamma
@@ -21,6 +21,7 @@ from ._blocks import (
     Schedule,
     check_hybrid,
     check_parts,
+    check_start,
     draw_anchors,
     start_position,
 )
@@ -110,8 +111,7 @@ class HybridMixture(Kernel):
         return replace(self, capacity=capacity), with_slots(state, capacity - self.capacity)
 
     def check(self, position: Any, data: Data) -> None:
-        if not isinstance(data, Shard):
-            self.family.check(data)
+        check_start(self.family, self.capacity, position, data)
 
     def _state(self, hyper: Any, labels: Array, overflow: Array, data: Data) -> MixtureState:
         """The state of these labels: the one place where shards meet."""

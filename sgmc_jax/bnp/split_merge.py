@@ -13,12 +13,12 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
-from ..collective import Collective, Dist, Shard
+from ..collective import Collective, Dist
 from ..families import Family
 from ..families._tiles import Tiles
 from ..processes import PitmanYor
 from ..special import log_rising_factorial
-from ._blocks import Blocks, check_parts, start_position
+from ._blocks import Blocks, check_parts, check_start, start_position
 from .seeding import as_points, squared_distances, two_means
 
 _POOL = 256  # items among which a seed's partner is looked for
@@ -99,8 +99,7 @@ class SplitMerge(Kernel):
         return replace(self, capacity=capacity), state
 
     def check(self, position: Any, data: Data) -> None:
-        if not isinstance(data, Shard):
-            self.family.check(data)
+        check_start(self.family, self.capacity, position, data)
 
     # -------------------------------------------------------------- what knows no labels
 

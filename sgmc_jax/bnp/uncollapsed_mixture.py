@@ -12,11 +12,11 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
-from ..collective import Collective, Dist, Shard, as_shard
+from ..collective import Collective, Dist, as_shard
 from ..families import Family
 from ..processes import DirichletProcess
 from ..random.gamma import log_gamma
-from ._blocks import check_parts, start_position
+from ._blocks import check_parts, check_start, start_position
 from ._collapsed import pick_columns
 from ._slice import item_uniforms
 from .hybrid_mixture import MixtureInfo, MixtureState, MixtureSums, with_slots
@@ -60,8 +60,7 @@ class UncollapsedMixture(Kernel):
         return replace(self, capacity=capacity), with_slots(state, capacity - self.capacity)
 
     def check(self, position: Any, data: Data) -> None:
-        if not isinstance(data, Shard):
-            self.family.check(data)
+        check_start(self.family, self.capacity, position, data)
 
     def _draw_weights(self, key: Any, a: Array, counts: Array) -> Float[Array, " K"]:
         """log w up to a constant: the clusters', then U free slots', the first ones."""

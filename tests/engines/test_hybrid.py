@@ -120,6 +120,13 @@ def test_bad_input():
     for wrong in [np.full((5, 2), np.nan), np.zeros((5, 3))]:
         with pytest.raises(ValueError, match="data"):
             sample(KEY, hybrid(PROCESS, family), None, wrong, num_steps=1)
+    for wrong in [np.zeros(7, int), np.zeros((45, 1), int)]:
+        with pytest.raises(ValueError, match="position must have a label for each of 45 items"):
+            sample(KEY, hybrid(PROCESS, family), wrong, X, num_steps=1)
+    for wrong in [-1, 15]:
+        message = f"labels from 0 to 15, .* got {wrong} to {wrong + 2}"
+        with pytest.raises(ValueError, match=message):
+            sample(KEY, hybrid(PROCESS, family), np.arange(45) % 3 + wrong, X, num_steps=1)
     for process in [(DirichletProcess, (-1.0,)), (PitmanYor, (1.0, 1.0)), (PitmanYor, (-0.5, 0.2))]:
         with pytest.raises(ValueError, match="concentration|discount"):
             process[0](*process[1])

@@ -60,7 +60,10 @@ def law(model):
 
 
 def check(model, tolerance=0.06, data=None, **kwargs):
-    """The chain of a kernel has the exact law; one of `sample`'s arguments may be given."""
+    """The chain of a kernel has the exact law; one of `sample`'s arguments may be given.
+
+    What is rarer than one in a thousand is not looked at: too few visits to have a standard error.
+    """
     args = {"num_chains": 512, "num_steps": 900, "burn_in": 100}
     args |= {name: kwargs.pop(name) for name in args.keys() & kwargs.keys()}
     kernel = hybrid_features(*MODELS[model], **({"capacity": 10} | kwargs))
@@ -68,7 +71,8 @@ def check(model, tolerance=0.06, data=None, **kwargs):
     data = COUNTS if model == "counts" else exact.X
     data = data.astype(np.float32)
     run = sample(KEY, kernel, None, data, reduce=exact.statistics(states, few), **args)
-    check_mean(run.trace.mean, expected, tolerance)
+    common = expected > 1e-3
+    check_mean(run.trace.mean[:, common], expected[common], tolerance)
 
 
 def rows(quick, all_rows):

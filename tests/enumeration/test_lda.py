@@ -12,6 +12,7 @@ from scipy.special import gammaln
 import sgmc_jax.models._sweep as sweeps
 from sgmc_jax import Full, Uniform, sample, scir, sgrld_simplex
 from sgmc_jax.models import LDA
+from sgmc_jax.models._lda_kernels import CollapsedGibbs
 from tests.laws.moments import check_mean
 
 KEY = jax.random.key(17)
@@ -118,3 +119,11 @@ def test_a_word_that_counts_itself_is_seen(monkeypatch, fault):
     monkeypatch.setattr(sweeps, "_sweep_group", faulty)
     with fails():
         check(lda.gibbs(sweeps=1), together, exact()[1])
+
+
+@pytest.mark.full
+def test_collapsed_words_that_count_one_more(monkeypatch):
+    honest = CollapsedGibbs.shapes
+    monkeypatch.setattr(CollapsedGibbs, "shapes", lambda *args: honest(*args) + 1)
+    with fails():
+        check(lda.collapsed(), together, exact()[1])
