@@ -88,7 +88,8 @@ def rows(quick, all_rows):
     ),
 )
 def test_all_columns_by_the_anchored_schedule(model, blocks, sweeps):
-    check(model, blocks=blocks, local_sweeps=sweeps)
+    num_steps = 1_200 if model == "explicit" else 900
+    check(model, blocks=blocks, local_sweeps=sweeps, num_steps=num_steps)
 
 
 @pytest.mark.full
