@@ -1,4 +1,4 @@
-"""Figures 2 and 5: CIFAR-10's principal components, samplers of a Dirichlet process mixture."""
+"""Figures 2 and 5, left: CIFAR-10 by its principal components, Dirichlet process mixtures."""
 
 from __future__ import annotations
 
