@@ -16,7 +16,7 @@ CLUSTERS, DIM = 20, 8
 
 def run(options: Options) -> str:
     """A table and figure3.png."""
-    blocks, n, num = ((1, 4, 16, 64, 128), 5_000, 200) if options.full else ((1, 16), 1_000, 60)
+    blocks, n, num = ((1, 4, 16, 64, 128), 2_000, 200) if options.full else ((1, 16), 1_000, 60)
     _, items = planted_mixture(n + 500, CLUSTERS, DIM)
     parts = DirichletProcess(1.0), NormalInverseWishart(DIM, mean_strength=0.1)
     record = held_out(*parts, items[n:])
