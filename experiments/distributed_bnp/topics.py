@@ -16,7 +16,7 @@ from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProc
 
 from .common import Options, load, table
 
-ETA, DRAWS, THIN = 0.1, 10, 5
+ETA, DRAWS, THIN, LONGEST = 0.1, 10, 5, 200
 
 
 def run(options: Options) -> str:
@@ -100,14 +100,14 @@ def _reuters(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def _newsgroups(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
-    """20 Newsgroups, of the words of the Gutenberg list."""
+    """20 Newsgroups, of the words of the Gutenberg list; all groups are as wide as the longest."""
     data = load(options, "newsgroups20.npz", "20 Newsgroups, rows of counts")
     words = np.array(bytes(data["vocab"]).decode().split("\n"))
     listed = (options.data_dir / "vocab_gutenberg_7702.txt").read_text().split()
     kept = np.isin(words, listed)
     place = np.cumsum(kept) - 1
     rows = [place[row[kept[row]]] for row in _rows(data, "train_")]
-    return [row for row in rows if len(row) > 1], words[kept]
+    return [row for row in rows if 1 < len(row) <= LONGEST], words[kept]
 
 
 def _rows(data: Any, prefix: str) -> list[np.ndarray]:
