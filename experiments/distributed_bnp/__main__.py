@@ -12,7 +12,7 @@ import jax
 
 from .common import Options
 
-PARTS = ("schedules", "dimensions", "warm", "cambridge", "cifar", "faces", "topics")
+PARTS = ("schedules", "dimensions", "warm", "cambridge", "cifar", "speedup", "faces", "topics")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -31,8 +31,8 @@ def run(options: Options) -> str:
     planted = planted_features()
     rng = np.random.default_rng(0)
     entries = rng.integers(0, 2, (n + 500, 4))
-    items = (entries @ planted + NOISE * rng.standard_normal((n + 500, 36))).astype(np.float32)
-    items, test = jnp.asarray(items[:n]), items[n:]
+    noisy = (entries @ planted + NOISE * rng.standard_normal((n + 500, 36))).astype(np.float32)
+    items, test = jnp.asarray(noisy[:n]), noisy[n:]
     parts = BetaBernoulli(1.0), LinearGaussian(36, NOISE, 1.0)
     blocks, record = n // 200, held_out_features(test, NOISE)
     kernel = hybrid_features(*parts, blocks=blocks, capacity=16)
@@ -40,8 +40,8 @@ def run(options: Options) -> str:
     rows, found, scores = [], {}, {}
     for name, start in starts.items():
         done = timed(options.key, kernel, start, items, record, num)
-        active, score = (np.asarray(part, float) for part in done.run.trace)
-        theta = np.asarray(done.run.state.position.shared["parameters"])
+        active, score = (np.asarray(part, float) for part in done.trace)
+        theta = np.asarray(done.state.position.shared["parameters"])
         found[name] = theta[np.linalg.norm(theta, axis=1) > 0]
         norm = lambda rows: rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
         cosine = (norm(planted) @ norm(theta).T).max(axis=1).min()
@@ -68,7 +68,7 @@ def held_out_features(items: np.ndarray, noise: float) -> Callable:
     `MOST` largest features, given the last draws of theta and mu = m / (n + 1).
     """
     choices = ((jnp.arange(2**MOST)[:, None] >> jnp.arange(MOST)) & 1).astype(jnp.float32)
-    items = jnp.asarray(items)
+    x = jnp.asarray(items)
 
     def record(state: Any, info: Any) -> tuple[jax.Array, jax.Array]:
         counts, (shared, local) = state.sums.counts, state.position
@@ -77,8 +77,8 @@ def held_out_features(items: np.ndarray, noise: float) -> Callable:
         log_one = jnp.where(counts[top] > 0, jnp.log(jnp.maximum(chance, 1e-30)), -jnp.inf)
         log_prior = jnp.where(choices > 0, log_one, jnp.log1p(-chance)).sum(axis=1)
         means = choices @ shared["parameters"][top]
-        squares = (means**2).sum(1)[:, None] - 2 * means @ items.T + (items**2).sum(1)
-        constant = items.shape[1] * jnp.log(2 * jnp.pi * noise**2) / 2
+        squares = (means**2).sum(1)[:, None] - 2 * means @ x.T + (x**2).sum(1)
+        constant = x.shape[1] * jnp.log(2 * jnp.pi * noise**2) / 2
         log_density = log_prior[:, None] - squares / (2 * noise**2) - constant
         return info.active, jnp.mean(jax.nn.logsumexp(log_density, axis=0))
 

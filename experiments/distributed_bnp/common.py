@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from jaxtyping import Array  # noqa: E402
 
-from sgmc_jax import Kernel, Run, sample  # noqa: E402
+from sgmc_jax import Kernel, sample  # noqa: E402
 from sgmc_jax.bnp import DirichletProcess  # noqa: E402
 from sgmc_jax.combinators.cycle import CycleState  # noqa: E402
 from sgmc_jax.families import Family  # noqa: E402
@@ -43,6 +43,14 @@ def load(options: Options, name: str, what: str) -> Any:
             "SGMC_JAX_DATA"
         )
     return np.load(path)
+
+
+def planted_mixture(n: int, clusters: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and items of normal laws of covariance I, whose means are N(0, 9 I)."""
+    rng = np.random.default_rng(0)
+    means = 3.0 * rng.standard_normal((clusters, dim))
+    labels = rng.integers(0, clusters, n).astype(np.int32)
+    return labels, (means[labels] + rng.standard_normal((n, dim))).astype(np.float32)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -73,19 +81,24 @@ def curves(
 
 
 class Timed(NamedTuple):
-    """A run, and the processor seconds of a step once compiled."""
+    """What was recorded of a run, its state at the end, and the processor seconds of a step."""
 
-    run: Run
+    trace: Any
+    state: Any
     seconds: float
 
 
 def timed(key: Array, kernel: Kernel, start: Any, data: Any, record: Callable, num: int) -> Timed:
-    """A run of `num` steps, whose chunks are compiled by an equal run before."""
-    go = partial(sample, key, kernel, start, data, num_steps=num, record=record)
-    go()
+    """A run of `num` steps; its second half, all compiled by then, is run again to be timed."""
+    last = num // 2
+    go = partial(sample, key, kernel, data=data, record=record, chunk=last)
+    first = go(position=start, num_steps=num - last)
+    run = go(position=first, num_steps=last)
     began = time.process_time()
-    run = go()
-    return Timed(run, (time.process_time() - began) / num)
+    go(position=first, num_steps=last)
+    seconds = (time.process_time() - began) / last
+    trace = jax.tree.map(lambda *x: np.concatenate(x), first.trace, run.trace)
+    return Timed(trace, run.state, seconds)
 
 
 def held_out(process: DirichletProcess, family: Family, items: Any) -> Callable:

@@ -28,9 +28,9 @@ def run(options: Options) -> str:
     kernel = hybrid_features(*parts, blocks=32, capacity=capacity)
     record = lambda state, info: (info.active, state.position.shared["noise_scale"])
     done = timed(options.key, kernel, start, items, record, num)
-    active, noise = done.run.trace
-    theta = np.asarray(done.run.state.position.shared["parameters"])
-    used = np.argsort(-np.asarray(done.run.state.sums.counts))[: int(active[-1])]
+    active, noise = done.trace
+    theta = np.asarray(done.state.position.shared["parameters"])
+    used = np.argsort(-np.asarray(done.state.sums.counts))[: int(active[-1])]
     images(options.out / "figure7.png", theta[used], (19, 19), 8)
     explained = 1 - float(noise[-1]) ** 2
     row = [len(x), 32, num, int(active[-1]), f"{noise[-1]:.3f}", f"{explained:.2f}"]

@@ -9,18 +9,15 @@ import numpy as np
 
 from sgmc_jax.bnp import DirichletProcess, NormalInverseWishart, hybrid_mixture, warm_mixture
 
-from .common import Options, curves, held_out, table, timed
+from .common import Options, curves, held_out, planted_mixture, table, timed
 
 CLUSTERS, DIM = 20, 8
 
 
 def run(options: Options) -> str:
     """A table and figure3.png."""
-    blocks, n, num = ((1, 4, 16, 64, 128), 10_000, 200) if options.full else ((1, 16), 1_000, 60)
-    rng = np.random.default_rng(0)
-    means = 3.0 * rng.standard_normal((CLUSTERS, DIM))
-    labels = rng.integers(0, CLUSTERS, n + 500)
-    items = (means[labels] + rng.standard_normal((n + 500, DIM))).astype(np.float32)
+    blocks, n, num = ((1, 4, 16, 64, 128), 2_000, 200) if options.full else ((1, 16), 1_000, 60)
+    _, items = planted_mixture(n + 500, CLUSTERS, DIM)
     parts = DirichletProcess(1.0), NormalInverseWishart(DIM, mean_strength=0.1)
     record = held_out(*parts, items[n:])
     rows, panels = [], {"cold": {}, "warm": {}, "always hot": {}}
@@ -45,18 +42,19 @@ def _run(
     start, eighth = jnp.zeros(len(items), jnp.int32), num // 8
     if name == "cold":
         done = timed(options.key, hybrid, start, items, record, num)
-        return *(np.asarray(x, float) for x in done.run.trace), done.seconds
+        active, score = (np.asarray(x, float) for x in done.trace)
+        return active, score, done.seconds
     cooling = eighth / max(1.0, np.log2(p)) if name == "warm" else 1e9
     warm = warm_mixture(*parts, blocks=p, cooling=cooling, capacity=max(64, p))
     first = timed(options.key, warm, start, items, record, eighth if name == "warm" else num)
-    traces, seconds = [first.run.trace], first.seconds
+    traces, seconds = [first.trace], first.seconds
     if name == "warm":
-        labels = first.run.state.position.local["assignment"]
+        labels = first.state.position.local["assignment"]
         labels = np.unique(labels, return_inverse=True)[1].astype(np.int32)
         capacity = max(64, 2 * int(labels.max() + 1))
         hybrid = hybrid_mixture(*parts, blocks=p, capacity=capacity)
         done = timed(options.key, hybrid, labels, items, record, num - eighth)
-        traces.append(done.run.trace)
+        traces.append(done.trace)
         seconds = (eighth * first.seconds + (num - eighth) * done.seconds) / num
     active, score = (np.concatenate(x).astype(float) for x in zip(*traces))
     return active, score, seconds
