@@ -89,6 +89,7 @@ def make(sampler: str, step_size: float = np.nan, capacity: int = 64) -> Any:
 
 
 def steps_a_pass(sampler: str) -> int:
+    """As many steps as visit all users, on average at least once."""
     return 1 if sampler == FULL else -(-USERS // BATCH)
 
 

@@ -94,7 +94,7 @@ class SliceMixture(Kernel):
         batch = self._batch(keys.batch, shard)
         index, old = shard.start + batch.rows, labels[batch.rows]
         last = state.order[-1]
-        state = self._draw_mixture(Keys(mixture_key, None, keys.count), state, shard, batch)
+        state = self._draw_mixture(keys._replace(noise=mixture_key), state, shard, batch)
         log_weights = state.log_weights
 
         level = log_weights[old] + jnp.log(item_uniforms(level_key, index, log_weights.dtype))
@@ -132,9 +132,10 @@ class SliceMixture(Kernel):
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)
+        if isinstance(data, Shard) or self.batch_size is None:
+            return
         num_items = as_shard(data).capacity
-        alone = not isinstance(data, Shard)
-        if alone and self.batch_size is not None and self.batch_size > num_items:
+        if self.batch_size > num_items:
             raise ValueError(
                 f"batch_size must be at most the number of items, {num_items}, got "
                 f"{self.batch_size}"
@@ -212,15 +213,19 @@ class SliceMixture(Kernel):
         """
         lost = lost.astype(jnp.int32)
 
-        def changed() -> SliceSums:
-            delta = self._moves(batch, old, new)._replace(overflow=lost)
-            before = sums._replace(overflow=jnp.zeros_like(lost))
-            return jax.tree.map(jnp.add, before, self.comm.sum(delta))
-
         def summed() -> SliceSums:
             return self.comm.sum(
                 self._sums(shard.items, labels, shard.mask)._replace(overflow=lost)
             )
+
+        if self.batch_size is None:
+            return summed()
+        num, total = self.batch_size, shard.capacity * self.comm.size
+
+        def changed() -> SliceSums:
+            delta = self._moves(batch, old, new)._replace(overflow=lost)
+            before = sums._replace(overflow=jnp.zeros_like(lost))
+            return jax.tree.map(jnp.add, before, self.comm.sum(delta))
 
         def averaged() -> SliceSums:
             own = self._sums(batch.items, new, batch.real)._replace(overflow=None)
@@ -233,13 +238,10 @@ class SliceMixture(Kernel):
             )
             return mean._replace(overflow=self.comm.sum(lost))
 
-        if self.batch_size is None:
-            return summed()
         if count is None:
             if self.warm_start:
                 raise ValueError("a warm_start needs the step's index: run it by `sample`")
             return changed()
-        num, total = self.batch_size, shard.capacity * self.comm.size
         period = max(1, _EPOCHS * total // num)
         anew = count % period == period - 1
         if not self.warm_start:

@@ -239,7 +239,8 @@ def hybrid_mixture(
         `active`, the number of clusters; `overflow`, whether a birth found no slot.
 
     Raises:
-        ValueError: if a number is out of its range or the data unfit for the family.
+        ValueError: if a number is out of its range, the data unfit for the family, or a starting
+            label missing or not below the capacity.
 
     Example:
         >>> import jax, jax.numpy as jnp

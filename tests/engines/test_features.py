@@ -60,6 +60,7 @@ def check_engines(model, num_items, engines):
     data, args = jnp.asarray(X[:num_items]), {"num_steps": 200}
     alone = sample(KEY, kernel, None, data, **args)
     assert len(np.unique(alone.info.active)) > 1
+    assert num_items == 5 or alone.info.active.max() > 1
     for engine in engines:
         shared = sample(KEY, kernel, None, data, engine=engine, **args)
         assert features(shared).shape == (200, num_items, alone.capacity)
