@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -161,10 +161,11 @@ def _perplexities(
     return np.array([[one(chain, last) for last in passes] for chain in draws])
 
 
-def run(key: Array, corpus: Corpus, size: Size, samplers: Sequence[str]) -> dict[str, Curve]:
-    """Some samplers on one corpus; tomotopy only if it is installed."""
+def run(
+    key: Array, corpus: Corpus, size: Size, samplers: Sequence[str]
+) -> Iterator[tuple[str, Curve]]:
+    """Some samplers on one corpus, one after the other; tomotopy only if it is installed."""
     lda = LDA(size.topics, corpus.vocabulary, ALPHA, BETA)
-    curves = {}
     for name in samplers:
         tune_key, run_key = jax.random.split(jax.random.fold_in(key, SAMPLERS.index(name)))
         if name == "tomotopy":
@@ -173,9 +174,7 @@ def run(key: Array, corpus: Corpus, size: Size, samplers: Sequence[str]) -> dict
             tuned = tune(tune_key, name, lda, corpus, size)
             found = curve(run_key, name, lda, corpus, size, tuned)
         if found is not None:
-            curves[name] = found
-            print(f"{name}: {found.perplexity.mean(axis=0).round()}", flush=True)
-    return curves
+            yield name, found
 
 
 def table(results: dict[str, dict[str, Curve]], size: Size) -> str:
@@ -222,9 +221,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = (corpus.train >= 0).sum()
         print(f"{name}: {len(corpus.train):,} documents, {words:,} words of {corpus.vocabulary:,}")
         key = jax.random.fold_in(jax.random.key(options.seed), i)
-        results[name] = run(key, corpus, size, options.samplers)
-        print(table({name: results[name]}, size), flush=True)
-    (options.out / "topics.md").write_text(table(results, size))
+        results[name] = {}
+        for sampler, found in run(key, corpus, size, options.samplers):
+            results[name][sampler] = found
+            print(f"{sampler}: {found.perplexity.mean(axis=0).round()}", flush=True)
+            (options.out / "topics.md").write_text(
+                table(results, size)
+            )  # a stopped run keeps these
+    print(table(results, size))
     pictures.draw_topics(results, size.passes, options.out / "topics.png")
     print(f"In {options.out}: topics.md, topics.png")
     return 0

@@ -64,6 +64,21 @@ class Batch(NamedTuple):
     real: Bool[Array, " n"]
 
 
+class Move(NamedTuple):
+    """What a step made of its batch: old and new labels, all points' new labels, the overflow.
+
+    `logits` are the log probabilities of the points' clusters but for a constant, `key` serves to
+    round.
+    """
+
+    old: Int[Array, " n"]
+    new: Int[Array, " n"]
+    labels: Int[Array, " N"]
+    overflow: Int[Array, ""]
+    logits: Float[Array, "K n"]
+    key: Any
+
+
 class SliceMixture(Kernel):
     """See `slice_mixture`."""
 
@@ -89,7 +104,7 @@ class SliceMixture(Kernel):
 
     def step(self, key: Key, state: SliceState, data: Data) -> tuple[SliceState, SliceInfo]:
         keys = as_keys(key)
-        mixture_key, level_key, label_key = jax.random.split(keys.noise, 3)
+        mixture_key, level_key, label_key, round_key = jax.random.split(keys.noise, 4)
         shard, labels = as_shard(data), state.position.local["assignment"]
         batch = self._batch(keys.batch, shard)
         index, old = shard.start + batch.rows, labels[batch.rows]
@@ -98,18 +113,18 @@ class SliceMixture(Kernel):
         log_weights = state.log_weights
 
         level = log_weights[old] + jnp.log(item_uniforms(level_key, index, log_weights.dtype))
-        logits = log_weights[:, None] + jnp.zeros_like(level)
-        logits = jnp.where(
-            logits > level, self.family.scores(state.parameters, batch.items), -jnp.inf
-        )
-        new = pick_columns(logits, item_uniforms(label_key, index, logits.dtype))
+        scores = self.family.scores(state.parameters, batch.items)
+        above = jnp.where(log_weights[:, None] > level, scores, -jnp.inf)
+        new = pick_columns(above, item_uniforms(label_key, index, scores.dtype))
         place = jnp.where(batch.real, batch.rows, len(labels))
         moved = labels.at[place].set(new, mode="drop")
         # a cluster on the last stick might have been exchanged with the next
         ends = state.sums.counts[jnp.stack([last, state.order[-1]])]
         lost = jnp.any(batch.real & (state.log_rest >= level)) | jnp.any(ends > 0)
 
-        sums = self._moved_sums(keys.count, state.sums, shard, batch, moved, old, new, lost)
+        logits = log_weights[:, None] + scores
+        move = Move(old, new, moved, lost.astype(jnp.int32), logits, round_key)
+        sums = self._moved_sums(keys.count, state.sums, shard, batch, move)
         position = state.position._replace(local={"assignment": moved})
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
         return state._replace(position=position, sums=sums), SliceInfo(active, sums.overflow > 0)
@@ -196,68 +211,63 @@ class SliceMixture(Kernel):
         return self.comm.sum(jax.tree.map(lambda x: weight.astype(_real(x)) * x, own))
 
     def _moved_sums(
-        self,
-        count: Any,
-        sums: SliceSums,
-        shard: Shard,
-        batch: Batch,
-        labels: Array,
-        old: Array,
-        new: Array,
-        lost: Array,
+        self, count: Any, sums: SliceSums, shard: Shard, batch: Batch, move: Move
     ) -> SliceSums:
         """The sums after a move: the old ones, changed by the batch; all anew at times.
 
-        Without the latter the rounding errors of many changes would add up. In a warm start, a
-        moving average of their estimates from batches.
+        Without the latter the rounding errors of many changes would add up.
         """
-        lost = lost.astype(jnp.int32)
 
         def summed() -> SliceSums:
-            return self.comm.sum(
-                self._sums(shard.items, labels, shard.mask)._replace(overflow=lost)
-            )
+            own = self._sums(shard.items, move.labels, shard.mask)
+            return self.comm.sum(own._replace(overflow=move.overflow))
 
         if self.batch_size is None:
             return summed()
-        num, total = self.batch_size, shard.capacity * self.comm.size
 
         def changed() -> SliceSums:
-            delta = self._moves(batch, old, new)._replace(overflow=lost)
-            before = sums._replace(overflow=jnp.zeros_like(lost))
+            delta = self._moves(batch, move.old, move.new)._replace(overflow=move.overflow)
+            before = sums._replace(overflow=jnp.zeros_like(move.overflow))
             return jax.tree.map(jnp.add, before, self.comm.sum(delta))
-
-        def averaged() -> SliceSums:
-            own = self._sums(batch.items, new, batch.real)._replace(overflow=None)
-            estimate = self._scaled(shard, batch, own)
-            fresh = _FORGET * (num / total / _FORGET) ** (count / self.warm_start)
-            mean = jax.tree.map(
-                lambda x, y: _cast((1 - fresh) * x + fresh * y, x.dtype),
-                sums._replace(overflow=None),
-                estimate,
-            )
-            return mean._replace(overflow=self.comm.sum(lost))
 
         if count is None:
             if self.warm_start:
                 raise ValueError("a warm_start needs the step's index: run it by `sample`")
             return changed()
-        period = max(1, _EPOCHS * total // num)
+        period = max(1, _EPOCHS * shard.capacity * self.comm.size // self.batch_size)
         anew = count % period == period - 1
         if not self.warm_start:
             return jax.lax.cond(anew, summed, changed)
+        averaged = lambda: self._averaged(count, sums, shard, batch, move)
         left = self.warm_start - 1 - count
         case = jnp.where(left > 0, 0, jnp.where((left == 0) | anew, 1, 2))
         return jax.lax.switch(case, (averaged, summed, changed))
+
+    def _averaged(
+        self, count: Any, sums: SliceSums, shard: Shard, batch: Batch, move: Move
+    ) -> SliceSums:
+        """A moving average of the sums that batches lead one to expect: a step of online EM."""
+        expected = jax.nn.softmax(move.logits, axis=0) * batch.real
+        own = SliceSums(expected.sum(1), self.family.statistics(batch.items, expected), None)  # type: ignore[arg-type]
+        share = self.batch_size / (shard.capacity * self.comm.size)  # type: ignore[operator]
+        fresh = _FORGET * (share / _FORGET) ** (count / self.warm_start)
+        counts, statistics, _ = jax.tree.map(
+            lambda old, new: (1 - fresh) * old + fresh * new,
+            sums._replace(overflow=None),
+            self._scaled(shard, batch, own),
+        )
+        return SliceSums(
+            round_at_random(move.key, counts), statistics, self.comm.sum(move.overflow)
+        )
 
 
 def _real(x: Array) -> Any:
     return jnp.promote_types(x.dtype, jnp.float32)
 
 
-def _cast(x: Array, dtype: Any) -> Array:
-    """To the nearest whole number, where `dtype` is of those."""
-    return (x if jnp.issubdtype(dtype, jnp.floating) else jnp.round(x)).astype(dtype)
+def round_at_random(key: Any, x: Float[Array, " n"]) -> Int[Array, " n"]:
+    """Whole numbers with the mean x; the nearest ones would forget small changes."""
+    return jnp.floor(x + jax.random.uniform(key, x.shape, x.dtype)).astype(jnp.int32)
 
 
 def swap_neighbours(

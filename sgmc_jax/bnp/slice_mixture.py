@@ -41,12 +41,13 @@ def slice_mixture(
     With `batch_size`, only the points of a random batch are moved, and the sizes and statistics of
     the clusters are kept up to date. That is exact too (a random scan), and a step costs O(batch).
     These sums remember labels from up to a pass over the data ago, which first have to be found: a
-    `warm_start` of W steps forgets them. With c(S) the sums over the batch S, of n points, in steps
-    t = 0, 1, ..., W - 1
+    `warm_start` of W steps forgets them. It is an online EM algorithm: in steps t = 0, ..., W - 1,
+    with s(x) the sufficient statistics of a point and S the batch, of n points,
 
-        c <- (1 - r) c + r (N/n) c(S),    r = 0.6^(1 - t/W) (n/N)^(t/W)
+        p_ij prop. to w_j f(x_i | theta_j)
+        c_j <- (1 - r) c_j + r (N/n) sum_{i in S} p_ij s(x_i),    r = 0.6^(1 - t/W) (n/N)^(t/W)
 
-    and after them c is counted anew from all labels.
+    and after them c is counted anew from all labels, each drawn when its point was last in a batch.
 
     With `weights="scir"` or `"sgrld"` the first two lines see nothing but the batch S of n points
     and the labels that these have from their last visits: with the estimates

@@ -1,11 +1,14 @@
 """Slice samplers of mixtures against all fifteen partitions of four points."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sgmc_jax import ShardMap, Vmap, sample
+from sgmc_jax._types import as_keys
 from sgmc_jax.bnp import DirichletProcess, NormalInverseWishart, PitmanYor, _slice, slice_mixture
 from sgmc_jax.processes import pitman_yor
 from tests.enumeration.test_mixture import (
@@ -88,14 +91,39 @@ def test_all_labels_are_counted_at_the_end_of_a_warm_start(engine, x64):
 
 
 def test_before_that_the_sums_are_averages_over_batches():
-    """Of sixty items, to rounding; and of the means of the three groups."""
-    run, counts, _ = after(29)
+    """Of sixty items, but for rounding; and of the means of the three groups."""
+    run, _, stats = after(29)
     sums = run.state.sums
-    assert abs(int(sums.counts.sum()) - 60) <= 2
-    assert not np.array_equal(sums.counts, counts)
+    assert abs(int(sums.counts.sum()) - 60) <= 4
+    assert not np.allclose(sums.statistics.total, stats.total)
     large = np.argsort(-np.asarray(sums.counts))[:3]
     means = (sums.statistics.total[:, 0] / np.maximum(sums.statistics.count, 1))[large]
     np.testing.assert_allclose(np.sort(means), [-4, 0, 4], atol=0.5)
+
+
+def test_a_step_of_a_warm_start_is_one_of_online_em(x64):
+    """A batch of all items at t = 5 of 10: weights .6^(1/2), and expected sums, not drawn ones."""
+    kernel = make(batch_size=60, warm_start=10)
+    keys = as_keys(KEY)._replace(count=jnp.asarray(5))
+    before = kernel.init(KEY, None, GROUPS)
+    after, _ = kernel.step(keys, before, GROUPS)
+    logits = after.log_weights[:, None] + NORMAL.scores(after.parameters, GROUPS)
+    expected = NORMAL.statistics(GROUPS, jax.nn.softmax(logits, axis=0))
+    share = np.sqrt(0.6)
+    mean = jax.tree.map(
+        lambda old, new: (1 - share) * old + share * new, before.sums.statistics, expected
+    )
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9), after.sums.statistics, mean)
+    gap = after.sums.counts - mean.count  # rounded at random
+    assert np.all(np.abs(gap) < 1)
+    assert len(np.unique(np.sign(gap))) == 2
+
+
+def test_rounding_keeps_the_mean():
+    """A million times 3.1, within five standard errors (6e-7)."""
+    draws = _slice.round_at_random(KEY, jnp.full(1_000_000, 3.1))
+    assert set(np.unique(draws)) == {3, 4}
+    assert abs(draws.mean() - 3.1) < 5 * np.sqrt(0.09 / 1e6)
 
 
 # ------------------------------------------------------------------------------ planted faults
