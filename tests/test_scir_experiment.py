@@ -40,6 +40,35 @@ def test_the_passes_until_a_level_is_reached():
     assert np.isnan(passes_to(4.0, curves))
 
 
+@pytest.mark.full
+def test_the_msweb_command_writes_its_tables_and_picture(tmp_path, monkeypatch):
+    """Two kinds of users, of pages of their own; 30 of each learnt from, 20 held out."""
+    pytest.importorskip("matplotlib")
+    from experiments.scir import msweb
+
+    rng = np.random.default_rng(0)
+    parts = {}
+    for part, users in (("train", 60), ("test", 40)):
+        pages = np.sort(rng.permuted(np.tile(np.arange(100), (users, 1)), axis=1)[:, :3])
+        pages[::2] += 100
+        parts[f"{part}_shape"] = np.array([users, msweb.PAGES])
+        parts[f"{part}_indptr"] = np.arange(0, 3 * users + 1, 3)
+        parts[f"{part}_indices"] = pages.ravel()
+        parts[f"{part}_data"] = np.ones(3 * users, np.uint8)
+    np.savez(tmp_path / "msweb.npz", **parts)
+    for name, value in {"USERS": 60, "BATCH": 20, "START": 3, "ROUNDS": 1}.items():
+        monkeypatch.setattr(msweb, name, value)
+    grids = {name: steps[:1] for name, steps in msweb.GRIDS.items()}
+    monkeypatch.setitem(msweb.SIZES, "small", msweb.Size(12, 2, grids))
+    arguments = ["--size", "small", "--data-dir", str(tmp_path), "--out", str(tmp_path)]
+    assert msweb.main(arguments) == 0
+    exact, batches, *stochastic = (tmp_path / "msweb.md").read_text().splitlines()[2:6]
+    assert (tmp_path / "figure4b.png").exists() and len(stochastic) == 2
+    found = [float(line.split("|")[5]) for line in (exact, batches)]
+    assert abs(found[0] - found[1]) < 0.5 and all(f < 0 for f in found)
+    assert all("False" in line for line in stochastic)  # a grid of one has no inside
+
+
 def corpora(folder):
     """Small corpora under the names of the large ones: 60 documents, 12 words, two topics."""
     topics = np.kron(np.eye(2), np.full(6, 1 / 6))

@@ -54,12 +54,17 @@ def draw_distances(results: dict[str, dict[tuple[str, int], Result]], path: Path
     plt.close(figure)
 
 
-def draw_predictives(results: dict[str, msweb.Result], path: Path) -> None:
-    """The mean log predictive of the held-out users against time and passes, a line a seed."""
+def draw_predictives(
+    results: dict[str, msweb.Result], seconds: dict[str, float], path: Path
+) -> None:
+    """The mean log predictive of the held-out users against time and passes, a line a seed.
+
+    `seconds` are those of a pass.
+    """
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
     for index, (name, result) in enumerate(results.items()):
         passes = np.arange(1, result.test.shape[1] + 1)
-        for ax, x in zip(axes, (passes * result.seconds, passes)):
+        for ax, x in zip(axes, (passes * seconds[name], passes)):
             ax.plot(x, result.test.T, color=f"C{index}", lw=0.8)
             ax.plot([], [], color=f"C{index}", label=name)
     for ax, label in zip(axes, ("seconds of processor time", "passes over the users")):

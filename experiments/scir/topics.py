@@ -180,7 +180,7 @@ def run(
 def table(results: dict[str, dict[str, Curve]], size: Size) -> str:
     """One line for each corpus and sampler."""
     header = ["corpus", "sampler", "step size", "in the grid", "s / pass"]
-    header += [f"{p} passes" for p in size.passes] + ["/ collapsed"]
+    header += [f"pass {p}" for p in size.passes] + ["/ collapsed"]
     lines = [header, ["---"] * len(header)]
     for corpus, curves in results.items():
         exact = curves["collapsed"].perplexity[:, -1].mean() if "collapsed" in curves else np.nan
