@@ -41,7 +41,7 @@ class Size(NamedTuple):
 
 SIZES = {
     "full": Size(None, 1_000, 50, 500, (1, 2, 5, 10, 20, 50), 10, 5),
-    "medium": Size(None, 500, 20, 500, (1, 2, 5, 10, 20), 5, 2),
+    "medium": Size(None, 500, 20, 500, (1, 2, 5, 10, 20), 5, 5),
     "small": Size(500, 100, 20, 50, (1, 2, 5, 10, 20), 10, 2),
 }
 STEP_SIZES = {
