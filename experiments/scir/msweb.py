@@ -180,10 +180,10 @@ def tuned(results: Sequence[Result]) -> Result:
     return results[best]._replace(inside=0 < best < len(results) - 1)
 
 
-def passes_to(level: float, curves: Float[np.ndarray, "seed pass"]) -> float:
-    """The number of passes until the mean over the seeds reaches a level; NaN if it does not."""
+def passes_to(level: float, curves: Float[np.ndarray, "seed pass"]) -> int | None:
+    """The number of passes until the mean over the seeds reaches a level; `None` if it does not."""
     there = curves.mean(axis=0) >= level
-    return there.argmax() + 1.0 if there.any() else np.nan
+    return int(there.argmax()) + 1 if there.any() else None
 
 
 def table(
@@ -199,7 +199,12 @@ def table(
     ]
     for name, r in results.items():
         finals = r.test[:, last].mean(1)
-        chosen = ("-", "-") if np.isnan(r.step_size) else (f"{r.step_size:.2g}", str(r.inside))
+        soon = [passes_to(level - near, r.test) for near in NEAR]
+        chosen = (
+            ("-", "-")
+            if np.isnan(r.step_size)
+            else (f"{r.step_size:.2g}", "yes" if r.inside else "NO")
+        )
         cells = [
             name,
             *chosen,
@@ -208,7 +213,7 @@ def table(
             ", ".join(f"{x:.3f}" for x in finals),
             f"{r.averaged.mean():.3f}",
             f"{r.active:.1f}",
-            *(f"{seconds[name] * passes_to(level - near, r.test):.2f}" for near in NEAR),
+            *(f"{seconds[name] * there:.2f}" if there else "never" for there in soon),
         ]
         lines.append("| " + " | ".join(cells) + " |")
     lines += [

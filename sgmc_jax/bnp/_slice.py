@@ -120,7 +120,8 @@ class SliceMixture(Kernel):
         moved = labels.at[place].set(new, mode="drop")
         # a cluster on the last stick might have been exchanged with the next
         ends = state.sums.counts[jnp.stack([last, state.order[-1]])]
-        lost = jnp.any(batch.real & (state.log_rest >= level)) | jnp.any(ends > 0)
+        short = jnp.any(batch.real & (state.log_rest >= level)) & self._exact(keys.count)
+        lost = jnp.any(ends > 0) | short
 
         logits = log_weights[:, None] + scores
         move = Move(old, new, moved, lost.astype(jnp.int32), logits, round_key)
@@ -187,6 +188,14 @@ class SliceMixture(Kernel):
         items = jax.tree.map(lambda x: x[rows], shard.items)
         return Batch(rows, items, jnp.arange(num) < shard.size)
 
+    def _exact(self, count: Any) -> Any:
+        """Whether a step has a law to keep; a warm start makes do with the sticks there are."""
+        if not self.warm_start:
+            return True
+        if count is None:
+            raise ValueError("a warm_start needs the step's index: run it by `sample`")
+        return count >= self.warm_start
+
     def _sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
         """This shard's sums over some points."""
         labels = jnp.where(real, labels, -1)
@@ -231,8 +240,6 @@ class SliceMixture(Kernel):
             return jax.tree.map(jnp.add, before, self.comm.sum(delta))
 
         if count is None:
-            if self.warm_start:
-                raise ValueError("a warm_start needs the step's index: run it by `sample`")
             return changed()
         period = max(1, _EPOCHS * shard.capacity * self.comm.size // self.batch_size)
         anew = count % period == period - 1

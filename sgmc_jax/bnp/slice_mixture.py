@@ -48,6 +48,7 @@ def slice_mixture(
         c_j <- (1 - r) c_j + r (N/n) sum_{i in S} p_ij s(x_i),    r = 0.6^(1 - t/W) (n/N)^(t/W)
 
     and after them c is counted anew from all labels, each drawn when its point was last in a batch.
+    Until then slots are added for clusters only, not for sticks without points.
 
     With `weights="scir"` or `"sgrld"` the first two lines see nothing but the batch S of n points
     and the labels that these have from their last visits: with the estimates
