@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from sgmc_jax import Minibatch, Summand, Uniform, rosenblatt_ks, sample, scir, sgrld_simplex
+from sgmc_jax import Epoch, Minibatch, Summand, rosenblatt_ks, sample, scir, sgrld_simplex
 from sgmc_jax.random import log_gamma
 
 PRIOR = 0.1
@@ -51,7 +51,7 @@ def run(key: Array, sampler: str, counts: np.ndarray, batch_size: int, size: Siz
     """One sampler at one batch size: every step size, from draws of the prior."""
     items = np.repeat(np.eye(len(counts), dtype=np.float32), counts, axis=0)
     prior = jnp.full(len(counts), PRIOR)
-    shapes = Minibatch(Summand(prior, lambda position, z: z), Uniform(batch_size))
+    shapes = Minibatch(Summand(prior, lambda position, z: z), Epoch(batch_size))
     kernels = eqx.filter_vmap(lambda h: SAMPLERS[sampler](shapes, h))(jnp.asarray(size.step_sizes))
     trace = sample(
         key,
