@@ -37,3 +37,15 @@ nb_execution_mode = "off"
 
 html_theme = "furo"
 html_title = "sgmc_jax"
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", _escape_bars, priority=900)
+
+
+def _escape_bars(app, what, name, obj, options, lines):
+    """|x| is an absolute value in these docstrings, not a substitution."""
+    code = (">>>", "...")
+    lines[:] = [
+        line if line.lstrip().startswith(code) else line.replace("|", r"\|") for line in lines
+    ]
