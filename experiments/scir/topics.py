@@ -225,9 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for sampler, found in run(key, corpus, size, options.samplers):
             results[name][sampler] = found
             print(f"{sampler}: {found.perplexity.mean(axis=0).round()}", flush=True)
-            (options.out / "topics.md").write_text(
-                table(results, size)
-            )  # a stopped run keeps these
+            # at once: a stopped run keeps what is done
+            (options.out / "topics.md").write_text(table(results, size))
     print(table(results, size))
     pictures.draw_topics(results, size.passes, options.out / "topics.png")
     print(f"In {options.out}: topics.md, topics.png")

@@ -94,7 +94,7 @@ def test_before_that_the_sums_are_averages_over_batches():
     """Of sixty items, but for rounding; and of the means of the three groups."""
     run, _, stats = after(29)
     sums = run.state.sums
-    assert abs(int(sums.counts.sum()) - 60) <= 4
+    assert abs(int(sums.counts.sum()) - 60) <= 2
     assert not np.allclose(sums.statistics.total, stats.total)
     large = np.argsort(-np.asarray(sums.counts))[:3]
     means = (sums.statistics.total[:, 0] / np.maximum(sums.statistics.count, 1))[large]
@@ -117,6 +117,16 @@ def test_a_step_of_a_warm_start_is_one_of_online_em(x64):
     gap = after.sums.counts - mean.count  # rounded at random
     assert np.all(np.abs(gap) < 1)
     assert len(np.unique(np.sign(gap))) == 2
+
+
+@pytest.mark.parametrize("count", [0, 9, 10])
+def test_a_warm_start_adds_no_slots_for_sticks_without_points(count):
+    """Of a concentration of 500, sixteen sticks leave nearly all."""
+    kernel = slice_mixture(DirichletProcess(500.0), NORMAL, 60, warm_start=10)
+    keys = as_keys(KEY)._replace(count=jnp.asarray(count))
+    start = kernel.init(KEY, None, GROUPS)
+    _, info = kernel.step(keys, start, GROUPS)
+    assert bool(info.overflow) == (count >= 10)
 
 
 def test_rounding_keeps_the_mean():
