@@ -154,6 +154,19 @@ def test_swaps_with_the_ratio_upside_down(monkeypatch):
     check_fails(make())
 
 
+def test_a_warm_start_from_drawn_labels(monkeypatch, x64):
+    honest = _slice.SliceMixture._averaged
+
+    def drawn(self, count, sums, shard, batch, move):
+        one_hot = move.new == jnp.arange(self.capacity)[:, None]
+        move = move._replace(logits=jnp.where(one_hot, 0.0, -jnp.inf))
+        return honest(self, count, sums, shard, batch, move)
+
+    monkeypatch.setattr(_slice.SliceMixture, "_averaged", drawn)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        test_a_step_of_a_warm_start_is_one_of_online_em(None)
+
+
 @pytest.mark.full
 def test_a_warm_start_without_an_end():
     check_fails(make(batch_size=2, warm_start=10**6))
