@@ -3,6 +3,8 @@
 from . import bnp as bnp
 from . import models as models
 from . import random as random
+from ._loop import Moments as Moments
+from ._loop import RunInfo as RunInfo
 from ._types import Estimate as Estimate
 from ._types import Estimator as Estimator
 from ._types import Kernel as Kernel
@@ -21,6 +23,8 @@ from .combinators import gibbs as gibbs
 from .combinators import metropolis as metropolis
 from .combinators import repeat as repeat
 from .combinators import thin as thin
+from .contract import Contract as Contract
+from .contract import SlotInfo as SlotInfo
 from .diagnostics import ess as ess
 from .diagnostics import ksd as ksd
 from .diagnostics import rhat as rhat

@@ -12,14 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from . import _checks, _loop, _tree
+from . import _checks, _loop
 from ._kept import Kept
 from ._loop import Carry, Plan, Roots, RunInfo
-from ._programs import Layout, Programs, Static, programs
+from ._programs import Layout, Programs, Static, growth, programs
+from ._start import Start
 from ._stream import Resident, Stream
 from ._types import Kernel
 from .checkpoint import Checkpoint
-from .engines import with_collective
+from .collective import with_collective
+from .contract import slot_infos
 from .run import Run
 
 _BUFFER_BYTES = 16 * 2**20
@@ -40,6 +42,7 @@ class Host:
         source: Resident | Stream,
         roots: Roots,
         span: tuple[int, int],
+        capacity: int | None,
     ):
         if layout.over == "data":
             kernel = with_collective(kernel, plan.comm)
@@ -53,7 +56,7 @@ class Host:
         self.length, self.burn_in = span
         self.origin = self.num_steps = 0
         self.checkpoint: Checkpoint | None = None
-        self.capacity: Any = getattr(kernel, "capacity", None)
+        self.capacity: Any = capacity
         self.first_data = layout.put_data(source.first, plan.num_rows)
         self.data = None if plan.streamed else self.first_data
         chains = 0 if layout.num_chains is None else np.arange(layout.num_chains)
@@ -61,35 +64,22 @@ class Host:
 
     # ------------------------------------------------------------------------------- begin
 
-    def start(self, position: Any) -> None:
+    def start(self, start: Start) -> None:
         """Initialise every chain, or take up a run where it ended."""
-        if isinstance(position, Run):
-            self._restart(position)
+        if start.run is not None:
+            self._restart(start.run)
             return
-        value, stacked = self._positions(position)
-        one = jax.tree.map(lambda x: x[0], value) if stacked else value
-        self._one_kernel().check(one, self.source.first)
-        _checks.finite("position", value)
-        if stacked:
+        axis = 0 if self.layout.kernels else None
+        one_kernel(self.kernel, axis).check(start.one, self.source.first)
+        _checks.finite("position", start.value)
+        value, self.stacked = start.value, start.stacked
+        if self.stacked:
             value = self.layout.put_chains(value, axis=0)
-        self.stacked = stacked
         self.carry, self.template = self._programs().init(
             self._params, value, self.chains, self.first_data, self.roots
         )
         self._plan_slots()
         self._make_room()
-
-    def _one_kernel(self) -> Kernel:
-        """The kernel, or the first one of a stack."""
-        if not self.layout.kernels:
-            return self.kernel
-        lengths = {x.shape[0] if x.ndim else None for x in jax.tree.leaves(self._params)}
-        if len(lengths) != 1 or None in lengths:
-            raise ValueError(
-                "kernel_axis=0 needs a stack of kernels, as eqx.filter_vmap makes one: arrays with "
-                f"one leading axis, got the lengths {sorted(map(str, lengths))}"
-            )
-        return jax.tree.map(lambda x: x[0] if eqx.is_array(x) else x, self.kernel)
 
     def _restart(self, run: Run) -> None:
         if run.axes != self.layout.axes:
@@ -99,8 +89,7 @@ class Host:
         self.stacked = False
         self.origin = self.num_steps = run.num_steps
         if run.capacity is not None and run.capacity != self.capacity:
-            one = jax.tree.map(lambda x: x[(0,) * (len(run.axes) - 1)], run.state)
-            self.kernel, self.capacity = self.kernel.grow(one, run.capacity)[0], run.capacity
+            self.kernel, self.capacity = self.kernel.resize(run.capacity), run.capacity
         self.burn_in += self.origin
         self._begin_at(run.state, run.stopped)
         self._make_room()
@@ -111,25 +100,6 @@ class Host:
         programs = self._programs()
         self.carry, self.template = programs.restart(self._params, *seen, self.first_data)
         self._plan_slots()
-
-    def _positions(self, position: Any) -> tuple[PyTree, bool]:
-        """The position, or one for each chain, and which of the two."""
-        chains = self.layout.num_chains
-        if callable(position):
-            root = _loop.root(self.roots.init, 2**31 - 1, self.plan.impl)
-            keys = jax.vmap(jax.random.fold_in, (None, 0))(root, jnp.arange(chains or 1))
-            if chains is None:
-                return _tree.strong(position(keys[0])), False
-            return _tree.strong(jax.vmap(position)(keys)), True
-        _checks.arrays("position", position)
-        position = _tree.strong(position)
-        leaves = jax.tree.leaves(position)
-        stacked = (
-            chains is not None
-            and all(x.ndim >= 1 and x.shape[0] == chains for x in leaves)
-            and any(x.ndim >= 2 for x in leaves)
-        )
-        return position, stacked
 
     def _plan_slots(self) -> None:
         """As many slots as fit the buffer, seen from the size of one draw of all chains."""
@@ -259,21 +229,18 @@ class Host:
         segment = self.kept.head(self.layout.fetch(buffers), count - self.kept.count)
         self.kept.append(segment, count)
         self._save(segment)
-        active = getattr(segment[1], "active", None)
-        if self.capacity and active is not None and active.size:
-            if np.max(active) > _CROWDED * self.capacity:
-                self._grow(2 * self.capacity)  # before a chunk is lost to it
+        active = [np.max(slots.active, initial=0) for slots in slot_infos(segment[1])]
+        if active and max(active) > _CROWDED * self.capacity:
+            self._grow(2 * self.capacity)  # before a chunk is lost to it
         return num_steps
 
     def _grow(self, capacity: int) -> None:
         """The kernel and every chain's state, with room for `capacity` slots."""
-        kernel, before = self.kernel, self.carry
-        lead = len(self.layout.axes) - 1 + (self.layout.engine is not None)
-        one = jax.tree.map(lambda x: x[(0,) * lead], before.state)
-        grow = self.layout.compile(lambda state: kernel.grow(state, capacity)[1], "c")
-        grown = before._replace(state=grow(before.state))
+        before, static = self.carry, eqx.filter(self.kernel, eqx.is_array, inverse=True)
+        grow = growth(Static(static), self.plan, self.layout, capacity)
+        grown = before._replace(state=grow(self._params, before.state, self.first_data))
         seen = self._seen(grown)
-        self.kernel, self.capacity = kernel.grow(one, capacity)[0], capacity
+        self.kernel, self.capacity = self.kernel.resize(capacity), capacity
         self._begin_at(seen.state, seen.stopped)
         moments = jax.tree.map(lambda x, y: _pad_to(x, y.shape), before.moments, self.carry.moments)
         self.carry = self.carry._replace(info=before.info, moments=moments)
@@ -307,6 +274,20 @@ class Host:
         """Whether each chain was still finite at each kept draw."""
         made = self.burn_in + (np.arange(self.kept.count) + 1) * self.plan.thin
         return (stopped[..., None] < 0) | (made <= stopped[..., None])
+
+
+def one_kernel(kernel: Kernel, axis: int | None) -> Kernel:
+    """The kernel, or the first one of a stack."""
+    if axis is None:
+        return kernel
+    leaves = jax.tree.leaves(eqx.filter(kernel, eqx.is_array))
+    lengths = {x.shape[0] if x.ndim else None for x in leaves}
+    if len(lengths) != 1 or None in lengths:
+        raise ValueError(
+            "kernel_axis=0 needs a stack of kernels, as eqx.filter_vmap makes one: arrays with "
+            f"one leading axis, got the lengths {sorted(map(str, lengths))}"
+        )
+    return jax.tree.map(lambda x: x[0] if eqx.is_array(x) else x, kernel)
 
 
 def _pad_to(x: Any, shape: tuple[int, ...]) -> Any:

@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 from . import _tree
 from ._types import Data, Kernel, Keys, Ungated
 from .collective import Collective, Dist, PerShard
+from .contract import merge_running, overflowed, slot_infos
 
 _LONGEST_BLOCK = 64
 _CACHED_BYTES = 512  # a loop over arrays up to this size runs without XLA's scheduler on a CPU
@@ -73,6 +74,7 @@ class Plan(NamedTuple):
     streamed: bool
     num_items: Any  # an int, or None where there is no data
     num_rows: Any  # of a shard, padding included
+    has_slots: bool  # whether the runner can make room for more
     comm: Collective
 
 
@@ -106,7 +108,7 @@ def guarded_step(
     moved, info = result
     _same_avals(state, moved)
     info = _tree.strong(info)
-    finite = _is_finite(moved)
+    finite = kernel.finite(moved)
     stopped = jnp.where((stopped < 0) & ~finite, keys.count, stopped)
     going = stopped < 0
     return _gate(going, moved, state), stopped, RunInfo(going, info)
@@ -137,12 +139,6 @@ def _same_avals(before: Any, after: Any) -> None:
             )
 
 
-def _is_finite(state: Any) -> Array:
-    position = state.position
-    shared = position.shared if isinstance(position, Dist) else position
-    return _tree.all_finite((shared, getattr(state, "momentum", None)))
-
-
 def start_carry(kernel: Kernel, state: Any, data: Data, plan: Plan) -> Carry:
     """The carry of a chain that begins at `state`."""
     if not hasattr(state, "position"):
@@ -152,6 +148,11 @@ def start_carry(kernel: Kernel, state: Any, data: Data, plan: Plan) -> Carry:
     keys = Keys(key, key, jnp.zeros((), jnp.int32))
     stopped = jnp.full((), -1, jnp.int32)
     _, _, info = jax.eval_shape(guarded_step, kernel, keys, state, stopped, data)
+    if slot_infos(info) and not plan.has_slots:
+        raise TypeError(
+            f"{type(kernel).__name__} reports SlotInfo, but declares no capacity: a kernel with "
+            "slots has their number as a field `capacity`"
+        )
     info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
     moments = None
     if plan.reduce is not None:
@@ -232,19 +233,19 @@ def keep(
 ) -> tuple[Carry, PyTree]:
     """One guarded step, its info averaged since the last kept draw, and what it leaves to keep."""
     state, stopped, info = guarded_step(kernel, keys, carry.state, carry.stopped, data)
-    overflow = carry.overflow | getattr(info.kernel, "overflow", False)
+    overflow = carry.overflow | overflowed(info)
     since, window = keys.count - burn_in, plan.thin
     if plan.reduce is not None:
         # one window of everything after the burn-in
         step = jnp.maximum(since, 0)
-        merged = _running_info(carry.info, info, step, 1 / (step + 1))
-        moments = _add_moments(plan, carry.moments, state, info, since >= 0)
+        merged = merge_running(carry.info, info, step)
+        moments = _add_moments(plan, kernel, carry.moments, state, info, since >= 0)
         return Carry(state, stopped, overflow, merged, moments), ((), ())
     if window == 1:
         draw = plan.record(present(state, plan), info)
         return Carry(state, stopped, overflow, carry.info, None), (draw, info.kernel)
     step = since % window
-    merged = _running_info(carry.info, info, step, 1 / (step + 1))
+    merged = merge_running(carry.info, info, step)
     draw = jax.lax.cond(
         step == window - 1,
         lambda: _tree.strong(plan.record(present(state, plan), merged)),
@@ -269,21 +270,11 @@ def _draw_shapes(plan: Plan, state: Any, info: Any) -> PyTree:
     )
 
 
-def _running_info(mean: RunInfo, info: RunInfo, step: Array, share: Array) -> RunInfo:
-    def leaf(mean: Array, x: Array) -> Array:
-        if x.dtype == bool:
-            return jnp.where(step == 0, x, mean & x)
-        if not jnp.issubdtype(x.dtype, jnp.inexact):
-            return x
-        return jnp.where(step == 0, x, mean + (x - mean) * share.astype(x.dtype))
-
-    return jax.tree.map(leaf, mean, info)
-
-
-def _add_moments(plan: Plan, moments: Moments, state: Any, info: RunInfo, counts: Array) -> Moments:
-    value = plan.reduce(present(state, plan), info)
-    step_size = getattr(info.kernel, "step_size", None)
-    full = 1.0 if step_size is None else step_size
+def _add_moments(
+    plan: Plan, kernel: Kernel, moments: Moments, state: Any, info: RunInfo, counts: Array
+) -> Moments:
+    value, full = plan.reduce(present(state, plan), info), kernel.weight(info.kernel)
+    full = 1.0 if full is None else full
     weight = jnp.where(counts & info.finite, full, 0.0).astype(moments.weight.dtype)
     total = moments.weight + weight
     share = jnp.where(total > 0, weight / total, 0.0)

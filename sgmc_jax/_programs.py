@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -99,16 +99,38 @@ class Programs(NamedTuple):
     load: Callable
 
 
+def _as_shard(plan: Plan, layout: Layout, data: PyTree) -> PyTree:
+    """The data as a kernel is given it: on many shards, with the number of its real items."""
+    if layout.over != "data" or plan.num_items is None:
+        return data
+    rows = jax.tree.leaves(data)[0].shape[0]
+    start = plan.comm.index() * rows
+    return Shard(data, jnp.clip(plan.num_items - start, 0, rows), start, plan.num_items)
+
+
+def growth(static: Static, plan: Plan, layout: Layout, capacity: int) -> Callable:
+    """The compiled function of a state, with room for `capacity` slots."""
+
+    def grow(params: PyTree, state: Any, data: PyTree) -> Any:
+        kernel, grown = static.kernel(params).grow(state, capacity)
+        key = jax.random.key(0, impl=plan.impl)
+        data = _as_shard(plan, layout, data)
+        return jax.tree.map(_pad_to, grown, jax.eval_shape(kernel.init, key, grown.position, data))
+
+    return layout.compile(grow, "pcd")
+
+
+def _pad_to(x: Any, like: Any) -> Any:
+    """`x` with zeros appended up to the shape of `like`: growth only appends slots."""
+    if x.shape == like.shape:
+        return x
+    return jnp.pad(x, [(0, b - a) for a, b in zip(x.shape, like.shape, strict=True)])
+
+
 @lru_cache(maxsize=128)
 def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Programs:
     """The functions of one chain on one shard, mapped and compiled for all."""
-
-    def shard(data: PyTree) -> PyTree:
-        if layout.over != "data" or plan.num_items is None:
-            return data
-        rows = jax.tree.leaves(data)[0].shape[0]
-        start = plan.comm.index() * rows
-        return Shard(data, jnp.clip(plan.num_items - start, 0, rows), start, plan.num_items)
+    shard = partial(_as_shard, plan, layout)
 
     def begin(kernel: Kernel, state: Any, data: PyTree) -> tuple[Carry, PyTree]:
         carry = _loop.start_carry(kernel, state, data, plan)

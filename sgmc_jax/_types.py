@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
+
+from . import _tree
+from .collective import holds_collective, shared_part
+from .contract import Contract
 
 Position = PyTree
 Data = PyTree
@@ -83,6 +88,15 @@ class Kernel(eqx.Module):
     for `jax.jit`; `eqx.filter_jit(kernel.step)` makes hyperparameters arguments of the program. The
     data is an argument of both and is never captured.
 
+    Others may move the position: what else a state holds, `refresh` and `retarget` bring up to
+    date. What a runner or a combinator must know beyond that is declared: on the kernel the class
+    attributes below, which a subclass sets or makes fields of its own, and on its info `SlotInfo`.
+
+    Attributes:
+        capacity: the number of slots, for a kernel of states whose arrays have slots; or `None`.
+        blocks: the number of blocks of items that it works in; or `None`.
+        streams: whether the data of a step may be a batch that stands for more.
+
     Example:
         >>> import jax
         >>> from typing import NamedTuple
@@ -99,6 +113,11 @@ class Kernel(eqx.Module):
         >>> state, info = jax.jit(step)(jax.random.key(1), state, None)
     """
 
+    # with annotations they would come first among the fields of a subclass
+    capacity = None  # type: int | None
+    blocks = None  # type: int | None
+    streams: ClassVar[bool] = False
+
     @abstractmethod
     def init(self, key: Key, position: Position, data: Data) -> Any:
         """The state at `position`."""
@@ -108,12 +127,44 @@ class Kernel(eqx.Module):
         """One transition: the new state and an info."""
 
     def refresh(self, key: Key, state: Any, data: Data) -> Any:
-        """`state` with its caches recomputed: the data, its position or the target has changed."""
+        """`state` after another kernel has moved its position.
+
+        All but the position is brought up to date, and what is random drawn from its law given the
+        position: a chain that lives on more than its position is biased in a `cycle` otherwise.
+        """
         return state
 
+    def retarget(self, key: Key, state: Any, data: Data) -> Any:
+        """`refresh`, after the target or the data have changed too, as for a block of `gibbs`."""
+        return self.refresh(key, state, data)
+
+    def resize(self, capacity: int) -> Kernel:
+        """The kernel with so many slots, or as it is if it has none."""
+        return self if self.capacity is None else replace(self, capacity=capacity)  # type: ignore
+
     def grow(self, state: Any, capacity: int) -> tuple[Kernel, Any]:
-        """The kernel and the state with room for `capacity` slots."""
-        raise NotImplementedError(f"{type(self).__name__} has no capacity to grow")
+        """The kernel and the state with more slots, as they would be had there been so many before.
+
+        Arrays may be left as they are: the runner appends zeros, up to the shapes of `init`.
+        """
+        return self.resize(capacity), state
+
+    def contract(self, position: Position) -> Contract:
+        """What the kernel declares; for a position of `None`, as far as it is known without one."""
+        return Contract(
+            capacity=self.capacity,
+            blocks=frozenset(() if self.blocks is None else (self.blocks,)),
+            streams=self.streams,
+            shards=True if holds_collective(self) else None,
+        )
+
+    def finite(self, state: Any) -> Array:
+        """Whether the chain may go on: whether all that shards have in common is finite."""
+        return _tree.all_finite(shared_part(state.position))
+
+    def weight(self, info: Any) -> Array | None:
+        """What a step counts for in an average over steps, its step size, or `None` for one."""
+        return None
 
     def check(self, position: Position, data: Data) -> None:
         """Raise if a concrete position or data is unfit; called once at the door of `sample`."""
@@ -156,6 +207,8 @@ def _as_leaf(x: Any) -> Any:
 class FunctionKernel(Kernel):
     """The kernel of a pair of functions; see `Kernel.from_functions`."""
 
+    streams: ClassVar[bool] = True  # they may make of the data what they like
+
     init_function: Callable = eqx.field(converter=as_function)
     step_function: Callable = eqx.field(converter=as_function)
 
@@ -180,10 +233,23 @@ class Estimator(eqx.Module):
     """
 
     exact: ClassVar[bool] = False
+    """Whether the estimate has no noise."""
+    streams: ClassVar[bool] = False
+    """Whether the data may be a batch that stands for more."""
+    plain: ClassVar[bool] = True
+    """Whether `estimate` is `draw`, then `on`, and nothing else."""
 
     @abstractmethod
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         """The estimator's own state."""
+
+    def refresh(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
+        """The state after something else has moved the position."""
+        return estate
+
+    def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
+        """`refresh`, after the summands or the data have changed too."""
+        return self.refresh(key, estate, position, data)
 
     @abstractmethod
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Any, PyTree]:

@@ -36,6 +36,11 @@ class Batcher(eqx.Module):
     """`init(key, data) -> state` and `draw(key, state, data) -> (Batch, state)`."""
 
     exact: ClassVar[bool] = False
+    """Whether a batch is all of the data."""
+    streams: ClassVar[bool] = False
+    """Whether the data argument is itself a batch."""
+    distinct: ClassVar[bool] = True
+    """Whether no batch holds an item twice."""
 
     def init(self, key: Key, data: Data) -> PyTree:
         """The batcher's own state; most have none."""
@@ -81,6 +86,10 @@ class Uniform(Batcher):
 
     batch_size: int = eqx.field(static=True)
     replace: bool = eqx.field(static=True, default=False)
+
+    @property
+    def distinct(self) -> bool:
+        return not self.replace
 
     def __check_init__(self):
         _checks.whole("batch_size", self.batch_size)
@@ -146,6 +155,8 @@ class Given(Batcher):
     """
 
     total: int = eqx.field(static=True)
+    streams: ClassVar[bool] = True
+    distinct: ClassVar[bool] = False
 
     def __check_init__(self):
         _checks.whole("total", self.total)

@@ -73,11 +73,33 @@ class Collective(eqx.Module):
         return jax.vmap(jax.random.fold_in, (None, 0))(key, index)
 
 
+def is_collective(x: Any) -> bool:
+    """Whether `x` is the `Collective` of a kernel."""
+    return isinstance(x, Collective)
+
+
+def holds_collective(kernel: PyTree) -> bool:
+    """Whether a kernel, or an estimator, sums over shards."""
+    return any(map(is_collective, jax.tree.leaves(kernel, is_leaf=is_collective)))
+
+
+def with_collective(kernel: PyTree, comm: Collective) -> PyTree:
+    """The kernel with `comm` in place of every `Collective` it holds."""
+    return jax.tree.map(lambda x: comm if is_collective(x) else x, kernel, is_leaf=is_collective)
+
+
 class Dist(NamedTuple):
     """A position of which `shared` is alike on all shards and `local` has a leading item axis."""
 
     shared: PyTree
     local: PyTree
+
+
+def shared_part(position: PyTree) -> PyTree:
+    """What all shards have in common of a position."""
+    is_dist = lambda x: isinstance(x, Dist)
+    shared = lambda x: x.shared if is_dist(x) else x
+    return jax.tree.map(shared, position, is_leaf=is_dist)
 
 
 class PerShard(NamedTuple):

@@ -180,31 +180,20 @@ class ShardMap(Engine):
         return jax.tree.map(leaf, tree)
 
 
-def is_collective(x: Any) -> bool:
-    """Whether `x` is the `Collective` of a kernel."""
-    return isinstance(x, Collective)
-
-
-def holds_collective(kernel: PyTree) -> bool:
-    """Whether a kernel can be sharded over the data."""
-    return any(map(is_collective, jax.tree.leaves(kernel, is_leaf=is_collective)))
-
-
-def with_collective(kernel: PyTree, comm: Collective) -> PyTree:
-    """The kernel with `comm` in place of every `Collective` it holds."""
-    return jax.tree.map(lambda x: comm if is_collective(x) else x, kernel, is_leaf=is_collective)
-
-
-def num_rows(kernel: Any, num_items: int | None, engine: Any) -> int | None:
+def num_rows(blocks: frozenset[int], num_items: int | None, size: int) -> int | None:
     """The rows of a shard: whole blocks, if the kernel has blocks, else as few as will do."""
     if num_items is None:
         return None
-    blocks = getattr(kernel, "blocks", None) or engine.size
-    if blocks % engine.size:
+    if len(blocks) > 1:
         raise ValueError(
-            f"blocks must be a multiple of the engine's {engine.size} shards, got {blocks}"
+            f"blocks must be of one number, for shards to hold them whole, got {sorted(blocks)}"
         )
-    return max(1, -(-num_items // blocks)) * blocks // engine.size
+    num_blocks = next(iter(blocks), size)
+    if num_blocks % size:
+        raise ValueError(
+            f"blocks must be a multiple of the engine's {size} shards, got {num_blocks}"
+        )
+    return max(1, -(-num_items // num_blocks)) * num_blocks // size
 
 
 def split_items(data: PyTree, size: int, rows: int, axis: int = 0) -> PyTree:

@@ -11,16 +11,17 @@ import numpy as np
 from jaxtyping import PyTree
 
 from . import _checks, _loop, _tree
-from ._host import Host
+from ._host import Host, one_kernel
 from ._loop import Plan
 from ._programs import Layout
+from ._start import Start
 from ._stream import Stream, open_data
 from ._types import Data, Kernel, Keys, Position
-from .batching import Batcher, Given
 from .checkpoint import Checkpoint, fingerprint
 from .collective import Collective
 from .combinators import require_kernel
-from .engines import Engine, holds_collective, num_rows
+from .contract import Contract
+from .engines import Engine, num_rows
 from .run import Run
 
 
@@ -92,6 +93,7 @@ def sample(
     chunk: int | None = None,
     engine: Engine | None = None,
     kernel_axis: int | None = None,
+    position_axis: int | None | Literal["unsaid"] = "unsaid",
     progress: bool | str = False,
     checkpoint: Any = None,
     on_error: Literal["flag", "raise"] = "flag",
@@ -104,9 +106,9 @@ def sample(
     Args:
         key: one key; the same key gives the same run.
         kernel: any kernel; with `kernel_axis=0` a stack of kernels, as `eqx.filter_vmap` makes one.
-        position: one position for all chains; or a pytree whose leaves have a leading axis of
-            length `num_chains` (and one of them a second axis: a bare vector is one position); or a
+        position: one position for all chains; or, with `position_axis=0`, one for each; or a
             function `key -> position`, for dispersed starts; or a `Run`, to go on where it ended.
+            A module (of Equinox, say) is a position, and is never called.
         data: a pytree of arrays with one leading item axis, or `None`; or a function `i -> batch`,
             or an iterator of batches, for kernels whose batcher is `Given`.
         num_steps: the number of steps in all, burn-in included.
@@ -122,6 +124,8 @@ def sample(
         chunk: the number of steps a compiled call; by default about a third of a second's worth.
         engine: `Pmap(8)`, `ShardMap(8)` or `Vmap(8)`; `None` for one device.
         kernel_axis: 0 for a stack of kernels, which are all run with the same keys; else `None`.
+        position_axis: 0 if the leaves of `position` have a leading axis of length `num_chains`,
+            `None` if they have not. Need not be said where their shapes tell that they have not.
         progress: show a bar, with a title if it is a string (needs tqdm).
         checkpoint: a folder; each chunk is saved there, and a run found there is resumed.
         on_error: `"flag"` marks chains that turn non-finite in `info.finite` and freezes them at
@@ -155,10 +159,16 @@ def sample(
     """
     _check_arguments(locals())
     roots, impl = _loop.roots_of(key)
-    source = open_data(data, position.num_steps if isinstance(position, Run) else 0)
-    if isinstance(source, Stream):
-        _refuse_stream(kernel)
-    over = _over(engine, kernel)
+    start = Start(position, position_axis, num_chains, roots.init, impl)
+    contract = one_kernel(kernel, kernel_axis).contract(start.one)
+    source = open_data(data, start.num_steps)
+    if isinstance(source, Stream) and not contract.streams:
+        raise TypeError(
+            f"data is streamed, but {type(kernel).__name__} would take each batch for all of it: "
+            "that needs an estimator whose batcher is Given(total), or a kernel that says `streams`"
+        )
+    over = _over(engine, contract)
+    size = engine.size if engine is not None and over == "data" else None
     plan = Plan(
         record=record_position if record is None else record,
         reduce=_reducer(reduce),
@@ -169,12 +179,13 @@ def sample(
         share_batch=share_batch,
         streamed=isinstance(source, Stream),
         num_items=source.num_items,
-        num_rows=num_rows(kernel, source.num_items, engine) if over == "data" else None,
-        comm=engine.comm if engine is not None and over == "data" else Collective(),
+        num_rows=None if size is None else num_rows(contract.blocks, source.num_items, size),
+        has_slots=contract.capacity is not None,
+        comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
     layout = Layout(engine, over, num_chains, kernel_axis is not None)
-    host = Host(kernel, plan, layout, source, roots, (num_steps, burn_in))
-    host.start(position)
+    host = Host(kernel, plan, layout, source, roots, (num_steps, burn_in), contract.capacity)
+    host.start(start)
     if checkpoint is not None:
         static = (plan._replace(comm=None, num_rows=None), num_chains, burn_in, thin)
         prints = fingerprint(key=tuple(roots), kernel=kernel, data=source.shapes, settings=static)
@@ -182,24 +193,12 @@ def sample(
     return host.run(chunk, progress, on_error)
 
 
-def _refuse_stream(kernel: Kernel) -> None:
-    """Raise if the kernel would take every batch for all of the data."""
-    is_batcher = lambda x: isinstance(x, Batcher)
-    for batcher in filter(is_batcher, jax.tree.leaves(kernel, is_leaf=is_batcher)):
-        if not isinstance(batcher, Given):
-            raise TypeError(
-                f"data is streamed, which needs the batcher Given(total), got "
-                f"{type(batcher).__name__}"
-            )
-
-
-def _over(engine: Engine | None, kernel: Kernel) -> Literal["data", "chains"] | None:
+def _over(engine: Engine | None, contract: Contract) -> Literal["data", "chains"] | None:
     """What the engine shards."""
     if engine is None:
         return None
-    shardable = holds_collective(kernel)
-    over = engine.over or ("data" if shardable else "chains")
-    if over == "data" and not shardable:
+    over = engine.over or ("data" if contract.shards else "chains")
+    if over == "data" and not contract.shards:
         raise ValueError(
             "engine over='data' needs a kernel that sums over shards: wrap its estimator in "
             "AllReduce"
@@ -238,6 +237,8 @@ def _check_arguments(given: dict[str, Any]) -> None:
         if given[name] is not None and not isinstance(given[name], bool):
             if not callable(given[name]):
                 raise TypeError(f"{name} must be a function of (state, info), got {given[name]!r}")
+    if given["position_axis"] not in (None, 0, "unsaid"):
+        raise ValueError(f"position_axis must be 0 or None, got {given['position_axis']!r}")
     _check_key(given["key"])
 
 

@@ -23,6 +23,7 @@ from sgmc_jax import (
     Given,
     Kernel,
     Minibatch,
+    SlotInfo,
     Uniform,
     Vmap,
     sample,
@@ -148,7 +149,16 @@ def first_draws(position, **kwargs):
 def test_positions_are_broadcast_stacked_or_made():
     assert first_draws(np.array([1.0, 2, 3], np.float32), num_chains=3).tolist() == [[2, 3, 4]] * 3
     stacked = np.arange(6, dtype=np.float32).reshape(3, 2)
-    assert first_draws(stacked, num_chains=3).tolist() == (stacked + 1).tolist()
+    each = first_draws(stacked, num_chains=3, position_axis=0)
+    assert each.tolist() == (stacked + 1).tolist()
+    one_for_all = first_draws(stacked, num_chains=3, position_axis=None)
+    assert one_for_all.tolist() == [(stacked + 1).tolist()] * 3
+    with pytest.raises(ValueError, match="say position_axis=None or position_axis=0"):
+        first_draws(stacked, num_chains=3)
+    scalars = first_draws(np.arange(3.0, dtype=np.float32), num_chains=3, position_axis=0)
+    assert scalars.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="position_axis=0 needs .* lengths .'2'. for 3"):
+        first_draws(stacked[:2], num_chains=3, position_axis=0)
     normal = lambda key: jax.random.normal(key, (2,))
     made = first_draws(normal, num_chains=3)
     assert made.shape == (3, 2) and len(np.unique(made)) == 6
@@ -318,7 +328,7 @@ def test_an_interrupt_keeps_what_was_drawn(streamed):
 @pytest.fixture(scope="module")
 def many():
     starts = np.random.default_rng(1).normal(size=(64, 2)).astype(np.float32)
-    return starts, run_sgld(BRITTLE, starts, num_chains=64)
+    return starts, run_sgld(BRITTLE, starts, num_chains=64, position_axis=0)
 
 
 BRITTLE = sgld(Minibatch(FunctionModel(lambda x: -0.5 * x @ x / (x[0] < 1e6)), GRAD.batcher), 1e-2)
@@ -330,7 +340,7 @@ def test_one_of_64_chains_breaks_and_the_others_go_on(chunk, many):
     bad = starts.copy()
     bad[17, 0] = 1e7
     with pytest.warns(UserWarning, match="1 of 64 chains .* chain 17 at step 0"):
-        run = run_sgld(BRITTLE, bad, num_chains=64, chunk=chunk)
+        run = run_sgld(BRITTLE, bad, num_chains=64, position_axis=0, chunk=chunk)
     others = np.arange(64) != 17
     assert equal(
         jax.tree.map(lambda x: x[others], (run.trace, run.info, run.state)), others_of(whole)
@@ -352,7 +362,7 @@ def break_step(key, state, data):
 def test_errors_name_chain_and_step():
     breaking = Kernel.from_functions(lambda key, position, data: CountState(position), break_step)
     starts = np.array([[10], [3], [20]], np.float32)
-    args = {"num_steps": 9, "num_chains": 3}
+    args = {"num_steps": 9, "num_chains": 3, "position_axis": 0}
     with pytest.raises(FloatingPointError, match="1 of 3 chains .*; chain 1 at step 3:"):
         sample(KEY, breaking, starts, None, on_error="raise", **args)
     with pytest.warns(UserWarning, match="chain 1 at step 3"):
@@ -432,11 +442,6 @@ class Births(NamedTuple):
     position: dict[str, jax.Array]
 
 
-class BirthInfo(NamedTuple):
-    active: jax.Array
-    overflow: jax.Array
-
-
 class BirthAndDeath(Kernel):
     """Walkers in slots: each may die, and now and then one is born into the first free slot."""
 
@@ -458,11 +463,7 @@ class BirthAndDeath(Kernel):
         x = jnp.where(alive[:, None], state.position["x"], place) + moves
         alive = alive | born
         position = {"x": jnp.where(alive[:, None], x, 0), "alive": alive}
-        return Births(position), BirthInfo(alive.sum(), overflow)
-
-    def grow(self, state, capacity):
-        pad = lambda x: jnp.pad(x, [(0, capacity - len(x))] + [(0, 0)] * (x.ndim - 1))
-        return BirthAndDeath(capacity, self.comm), jax.tree.map(pad, state)
+        return Births(position), SlotInfo(alive.sum(), overflow)
 
 
 def run_births(capacity, num_steps=40, position=None, **kwargs):

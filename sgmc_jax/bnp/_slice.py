@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .._types import Data, Kernel, Key, Keys, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
+from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
 from ..random._words import uniform, word_keys, word_pair
@@ -47,13 +47,6 @@ class SliceState(NamedTuple):
     parameters: PyTree
     sums: SliceSums
     gammas: PyTree = None
-
-
-class SliceInfo(NamedTuple):
-    """The number of clusters, and whether the sticks of all slots left more than a slice."""
-
-    active: Array
-    overflow: Array
 
 
 class Batch(NamedTuple):
@@ -102,7 +95,7 @@ class SliceMixture(Kernel):
         own = self._sums(shard.items, state.position.local["assignment"], shard.mask)
         return state._replace(sums=self.comm.sum(own))
 
-    def step(self, key: Key, state: SliceState, data: Data) -> tuple[SliceState, SliceInfo]:
+    def step(self, key: Key, state: SliceState, data: Data) -> tuple[SliceState, SlotInfo]:
         keys = as_keys(key)
         mixture_key, level_key, label_key, round_key = jax.random.split(keys.noise, 4)
         shard, labels = as_shard(data), state.position.local["assignment"]
@@ -128,23 +121,11 @@ class SliceMixture(Kernel):
         sums = self._moved_sums(keys.count, state.sums, shard, batch, move)
         position = state.position._replace(local={"assignment": moved})
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
-        return state._replace(position=position, sums=sums), SliceInfo(active, sums.overflow > 0)
+        return state._replace(position=position, sums=sums), SlotInfo(active, sums.overflow > 0)
 
-    def grow(self, state: SliceState, capacity: int) -> tuple[SliceMixture, SliceState]:
-        more = capacity - self.capacity
-        append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
-        grown = state._replace(
-            order=jnp.concatenate([state.order, jnp.arange(self.capacity, capacity)]),
-            log_weights=append(state.log_weights),
-            parameters=jax.tree.map(append, state.parameters),
-            sums=SliceSums(
-                append(state.sums.counts),
-                jax.tree.map(append, state.sums.statistics),
-                state.sums.overflow,
-            ),
-            gammas=jax.tree.map(append, state.gammas),
-        )
-        return replace(self, capacity=capacity), grown
+    def grow(self, state: SliceState, capacity: int) -> tuple[Kernel, SliceState]:
+        order = jnp.append(state.order, jnp.arange(self.capacity, capacity))
+        return self.resize(capacity), state._replace(order=order)
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)

@@ -9,17 +9,18 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .._types import Data, Key, as_keys
+from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
 from ._blocks import Blocks, check_hybrid, check_parts
 from ._collapsed import Atoms, Sweep, sweep_from
-from .hybrid_mixture import HybridMixture, MixtureInfo, MixtureState, MixtureSums
+from .hybrid_mixture import HybridMixture, MixtureState, MixtureSums
 
 
 class AsynchronousMixture(HybridMixture):
     """See `asynchronous_mixture`."""
 
-    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, MixtureInfo]:
+    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         """Every block by itself, then a synchronisation."""
         hyper_key, label_key = jax.random.split(as_keys(key).noise)
         blocks, sums = Blocks.of(data, self.blocks, self.comm), state.sums
@@ -28,7 +29,7 @@ class AsynchronousMixture(HybridMixture):
         labels, overflow = self._sweeps(label_key, blocks, hyper, sums, labels)
         state = self._state(hyper, blocks.unpad(labels), overflow, data)
         active = jnp.sum(state.sums.counts > 0, dtype=jnp.int32)
-        return state, MixtureInfo(active, state.sums.overflow > 0)
+        return state, SlotInfo(active, state.sums.overflow > 0)
 
     def _sweeps(
         self,
@@ -39,7 +40,7 @@ class AsynchronousMixture(HybridMixture):
         labels: Array,
     ) -> tuple[Array, Array]:
         """Collapsed sweeps over every block of the shard, each from the same sums."""
-        dtype = hyper["concentration"].dtype
+        dtype = jnp.result_type(hyper["concentration"], *jax.tree.leaves(sums.statistics))
         slot, counts = jnp.arange(self.capacity), sums.counts
         atoms = Atoms(slot < 0, jnp.zeros(self.capacity, dtype), jnp.zeros((), dtype))
         start = Sweep(

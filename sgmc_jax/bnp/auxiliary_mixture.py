@@ -12,11 +12,12 @@ from jaxtyping import Array, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Key, as_keys
+from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
 from ._blocks import Blocks, check_parts
 from ._collapsed import pick
-from .hybrid_mixture import HybridMixture, MixtureInfo, MixtureState
+from .hybrid_mixture import HybridMixture, MixtureState
 
 Carry = tuple[Int[Array, " n"], Int[Array, " K"], PyTree, Array]
 
@@ -26,7 +27,7 @@ class AuxiliaryMixture(HybridMixture):
 
     auxiliary: int = eqx.field(static=True, kw_only=True)
 
-    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, MixtureInfo]:
+    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         """Parameters of all clusters, then one point after the other."""
         hyper_key, atom_key, fresh_key, label_key = jax.random.split(as_keys(key).noise, 4)
         blocks, sums = Blocks.of(data, 1, self.comm), state.sums
@@ -40,7 +41,7 @@ class AuxiliaryMixture(HybridMixture):
         (labels, _, _, overflow), _ = jax.lax.scan(visit, start, turns)
         state = self._state(hyper, labels, overflow, data)
         active = jnp.sum(state.sums.counts > 0, dtype=jnp.int32)
-        return state, MixtureInfo(active, state.sums.overflow > 0)
+        return state, SlotInfo(active, state.sums.overflow > 0)
 
     def _visit(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
+from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
 from ..processes import FeatureProcess
 from ..random._words import uniform, word_keys, word_pair
@@ -44,13 +44,6 @@ class FeatureState(NamedTuple):
     sums: FeatureSums
 
 
-class FeatureInfo(NamedTuple):
-    """The number of features, and whether a birth found no slot."""
-
-    active: Array
-    overflow: Array
-
-
 class HybridFeatures(Kernel):
     """See `hybrid_features`."""
 
@@ -73,10 +66,12 @@ class HybridFeatures(Kernel):
             shared, features = shared | position.shared, position.local["features"]
         features = jnp.asarray(features).astype(self.process.dtype)
         features = jnp.pad(features, ((0, 0), (0, self.capacity - features.shape[1])))
+        append = lambda x: jnp.pad(x, ((0, self.capacity - len(x)),) + ((0, 0),) * (x.ndim - 1))
+        shared["parameters"] = jax.tree.map(append, shared["parameters"])
         own = self._sums(shared["parameters"], features, jnp.zeros((), bool), data)
         return FeatureState(Dist(shared, {"features": features}), self.comm.sum(own))
 
-    def step(self, key: Key, state: FeatureState, data: Data) -> tuple[FeatureState, FeatureInfo]:
+    def step(self, key: Key, state: FeatureState, data: Data) -> tuple[FeatureState, SlotInfo]:
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
         hyper_key, star_key, weight_key, atom_key, off_key, tail_key = jax.random.split(
             as_keys(key).noise, 6
@@ -107,25 +102,12 @@ class HybridFeatures(Kernel):
         shared = hyper | {"parameters": born if self.family.explicit else params}
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
         state = FeatureState(Dist(shared, {"features": features}), sums)
-        return state, FeatureInfo(active, sums.overflow > 0)
+        return state, SlotInfo(active, sums.overflow > 0)
 
     def refresh(self, key: Key, state: FeatureState, data: Data) -> FeatureState:
         shared, local = state.position
         own = self._sums(shared["parameters"], local["features"], jnp.zeros((), bool), data)
         return state._replace(sums=self.comm.sum(own))
-
-    def grow(self, state: FeatureState, capacity: int) -> tuple[HybridFeatures, FeatureState]:
-        more = capacity - self.capacity
-        shared, local = state.position
-        append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
-        shared = shared | {"parameters": jax.tree.map(append, shared["parameters"])}
-        features = jnp.pad(local["features"], ((0, 0), (0, more)))
-        sums = state.sums._replace(
-            occupancy=jnp.pad(state.sums.occupancy, ((0, 0), (0, more))),
-            statistics=self.family.grow(state.sums.statistics, more),
-        )
-        position = Dist(shared, {"features": features})
-        return replace(self, capacity=capacity), FeatureState(position, sums)
 
     def check(self, position: Any, data: Data) -> None:
         if not isinstance(data, Shard):

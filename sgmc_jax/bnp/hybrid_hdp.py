@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,6 +13,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
+from ..contract import SlotInfo
 from ..families import Family
 from ..processes import HierarchicalDirichletProcess
 from ._blocks import (
@@ -37,7 +37,6 @@ from ._franchise import (
     sweep_restaurants,
 )
 from .groups import Groups, check_groups
-from .hybrid_mixture import MixtureInfo
 
 
 class HDPSums(NamedTuple):
@@ -89,6 +88,8 @@ class HybridHDP(Kernel):
         # only the first draw of tables sees these weights, which need not be normalised
         even = jnp.full(self.capacity, 0.5, hyper["concentration"].dtype)
         hyper = {"weights": even, "rest": even[0]} | hyper
+        weights = hyper["weights"]  # of a position with fewer slots
+        hyper["weights"] = jnp.pad(weights, (0, self.capacity - len(weights)))
         position = Dist(hyper, {"assignment": jnp.asarray(labels, jnp.int32)})
         return self._begin(as_keys(key).noise, position, data)
 
@@ -103,7 +104,7 @@ class HybridHDP(Kernel):
         known = jax.tree.map(lambda x: jnp.where(first, x, 0), menu), jnp.zeros((), bool)
         return self._state(key, hyper, menu, local["assignment"], known, data)
 
-    def step(self, key: Key, state: HDPState, data: Data) -> tuple[HDPState, MixtureInfo]:
+    def step(self, key: Key, state: HDPState, data: Data) -> tuple[HDPState, SlotInfo]:
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
         keys = jax.random.split(as_keys(key).noise, 8)
         hyper_key, weight_key, star_key, rank_key, atom_key, label_key, tail_key, seat_key = keys
@@ -129,19 +130,7 @@ class HybridHDP(Kernel):
         own = jax.tree.map(lambda new, old: jnp.where(mine, new, old), swept, menu)
         state = self._state(seat_key, hyper, own, blocks.unpad(labels), known, data)
         active = jnp.sum(jnp.any(state.sums.occupancy > 0, axis=0), dtype=jnp.int32)
-        return state, MixtureInfo(active, state.sums.overflow > 0)
-
-    def grow(self, state: HDPState, capacity: int) -> tuple[HybridHDP, HDPState]:
-        more, (hyper, local), sums = capacity - self.capacity, state.position, state.sums
-        append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
-        sums = sums._replace(
-            occupancy=append(sums.occupancy.T).T,
-            statistics=jax.tree.map(append, sums.statistics),
-            tables=append(sums.tables),
-            weights=append(sums.weights),
-        )
-        hyper = hyper | {"weights": append(hyper["weights"])}
-        return replace(self, capacity=capacity), HDPState(Dist(hyper, local), sums)
+        return state, SlotInfo(active, state.sums.overflow > 0)
 
     def check(self, position: Any, data: Data) -> None:
         if isinstance(data, Shard):

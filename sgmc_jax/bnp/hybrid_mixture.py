@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,6 +11,7 @@ from jaxtyping import Array, Int, PyTree
 
 from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist
+from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
 from ..random.gamma import log_gamma
@@ -52,21 +52,6 @@ class MixtureState(NamedTuple):
     sums: MixtureSums
 
 
-class MixtureInfo(NamedTuple):
-    """The number of clusters, and whether a birth found no slot."""
-
-    active: Array
-    overflow: Array
-
-
-def with_slots(state: MixtureState, more: int) -> MixtureState:
-    """The state with so many free slots more."""
-    append = lambda x: jnp.pad(x, ((0, more),) + ((0, 0),) * (x.ndim - 1))
-    occupancy = jnp.pad(state.sums.occupancy, ((0, 0), (0, more)))
-    statistics = jax.tree.map(append, state.sums.statistics)
-    return state._replace(sums=state.sums._replace(occupancy=occupancy, statistics=statistics))
-
-
 class HybridMixture(Kernel):
     """See `hybrid_mixture`."""
 
@@ -82,7 +67,7 @@ class HybridMixture(Kernel):
         start = start_position(self.process, position, data)
         return self._state(start.shared, start.local["assignment"], jnp.zeros((), bool), data)
 
-    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, MixtureInfo]:
+    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
         hyper_key, star_key, rank_key, weight_key, atom_key, label_key, tail_key = jax.random.split(
             as_keys(key).noise, 7
@@ -101,14 +86,11 @@ class HybridMixture(Kernel):
         labels, overflow = self._on_star(tail_key, blocks, anchors, hyper, atoms, loglik, labels)
         state = self._state(hyper, blocks.unpad(labels), overflow, data)
         active = jnp.sum(state.sums.counts > 0, dtype=jnp.int32)
-        return state, MixtureInfo(active, state.sums.overflow > 0)
+        return state, SlotInfo(active, state.sums.overflow > 0)
 
     def refresh(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
         position = state.position
         return self._state(position.shared, position.local["assignment"], jnp.zeros((), bool), data)
-
-    def grow(self, state: MixtureState, capacity: int) -> tuple[HybridMixture, MixtureState]:
-        return replace(self, capacity=capacity), with_slots(state, capacity - self.capacity)
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)

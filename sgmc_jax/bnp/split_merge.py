@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,6 +13,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist
+from ..contract import SlotInfo
 from ..families import Family
 from ..families._tiles import Tiles
 from ..processes import PitmanYor
@@ -33,12 +33,19 @@ class SplitMergeState(NamedTuple):
 
 
 class SplitMergeInfo(NamedTuple):
-    """The number of clusters, whether one found no slot, and how many moves were accepted."""
+    """The clusters' slots, and how many moves were accepted."""
 
-    active: Array
-    overflow: Array
+    slots: SlotInfo
     splits: Array
     merges: Array
+
+    @property
+    def active(self) -> Array:
+        return self.slots.active
+
+    @property
+    def overflow(self) -> Array:
+        return self.slots.overflow
 
 
 class Pairs(NamedTuple):
@@ -94,9 +101,6 @@ class SplitMerge(Kernel):
         moved = jnp.where(side, slots[:, 1:], slots[:, :1])
         labels = unions.tiles.untile(moved, labels)
         return SplitMergeState(Dist(hyper, {"assignment": labels})), info
-
-    def grow(self, state: SplitMergeState, capacity: int) -> tuple[SplitMerge, SplitMergeState]:
-        return replace(self, capacity=capacity), state
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)
@@ -236,7 +240,8 @@ class SplitMerge(Kernel):
         inputs = (pairs.slot, pairs.live, pairs.together, gain, log_uniform)
         occupied, (target, split, merge, lost) = jax.lax.scan(one, occupied, inputs)
         count = lambda x: jnp.sum(x, dtype=jnp.int32)
-        info = SplitMergeInfo(count(occupied), jnp.any(lost), count(split), count(merge))
+        slots = SlotInfo(count(occupied), jnp.any(lost))
+        info = SplitMergeInfo(slots, count(split), count(merge))
         return target, info
 
 

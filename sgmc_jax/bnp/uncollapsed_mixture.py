@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -13,13 +12,14 @@ from jaxtyping import Array, Float
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, as_shard
+from ..contract import SlotInfo
 from ..families import Family
 from ..processes import DirichletProcess
 from ..random.gamma import log_gamma
 from ._blocks import check_parts, check_start, start_position
 from ._collapsed import pick_columns
 from ._slice import item_uniforms
-from .hybrid_mixture import MixtureInfo, MixtureState, MixtureSums, with_slots
+from .hybrid_mixture import MixtureState, MixtureSums
 
 
 class UncollapsedMixture(Kernel):
@@ -35,7 +35,7 @@ class UncollapsedMixture(Kernel):
         start = start_position(self.process, position, data)
         return self._state(start.shared, start.local["assignment"], jnp.zeros((), bool), data)
 
-    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, MixtureInfo]:
+    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         """A mixture of finitely many atoms, then all labels at once."""
         hyper_key, weight_key, atom_key, label_key = jax.random.split(as_keys(key).noise, 4)
         shard, counts = as_shard(data), state.sums.counts
@@ -50,14 +50,11 @@ class UncollapsedMixture(Kernel):
         lost = jnp.sum(counts == 0) < self.tail
         state = self._state(hyper, labels, lost, data)
         active = jnp.sum(state.sums.counts > 0, dtype=jnp.int32)
-        return state, MixtureInfo(active, state.sums.overflow > 0)
+        return state, SlotInfo(active, state.sums.overflow > 0)
 
     def refresh(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
         hyper, local = state.position
         return self._state(hyper, local["assignment"], jnp.zeros((), bool), data)
-
-    def grow(self, state: MixtureState, capacity: int) -> tuple[UncollapsedMixture, MixtureState]:
-        return replace(self, capacity=capacity), with_slots(state, capacity - self.capacity)
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)

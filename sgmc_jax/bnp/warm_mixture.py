@@ -13,11 +13,12 @@ from jaxtyping import Array
 from .. import _checks
 from .._checks import as_real
 from .._types import Data, Key, as_keys
+from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
 from ._blocks import Anchors, Blocks, check_hybrid, check_parts
 from ._collapsed import Atoms
-from .hybrid_mixture import HybridMixture, MixtureInfo, MixtureState
+from .hybrid_mixture import HybridMixture, MixtureState
 
 
 class WarmMixture(HybridMixture):
@@ -26,7 +27,7 @@ class WarmMixture(HybridMixture):
     cooling: Array = eqx.field(converter=as_real, kw_only=True)
     eligible: Any = None
 
-    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, MixtureInfo]:
+    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         keys = as_keys(key)
         count = jnp.asarray(0 if keys.count is None else keys.count)
         eligible = jnp.ceil(self.blocks * 0.5 ** (count / self.cooling))

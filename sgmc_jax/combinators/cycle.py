@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from .._types import Data, Kernel, Key, Position, as_keys
+from ..contract import Contract, slot_infos
 from ._common import require_kernel, with_position
 
 
@@ -19,17 +20,17 @@ class CycleState(NamedTuple):
 
 
 class CycleInfo(NamedTuple):
-    """Each kernel's info; for a runner, whether one overflowed, and the most slots in use."""
+    """Each kernel's info; of the slots, if they have any, whether one overflowed, and the most."""
 
     kernels: tuple[Any, ...]
 
     @property
     def overflow(self) -> Any:
-        return reduce(jnp.logical_or, _those(self.kernels, "overflow"), jnp.zeros((), bool))
+        return reduce(jnp.logical_or, [slots.overflow for slots in slot_infos(self.kernels)])
 
     @property
     def active(self) -> Any:
-        return reduce(jnp.maximum, _those(self.kernels, "active"), jnp.zeros((), jnp.int32))
+        return reduce(jnp.maximum, [slots.active for slots in slot_infos(self.kernels)])
 
 
 class Cycle(Kernel):
@@ -37,22 +38,12 @@ class Cycle(Kernel):
 
     kernels: tuple[Kernel, ...]
 
-    @property
-    def capacity(self) -> int | None:
-        """The number of slots of the kernels that have slots."""
-        return next(iter(_those(self.kernels, "capacity")), None)
-
-    @property
-    def blocks(self) -> int | None:
-        """The number of blocks of the kernels that work in blocks."""
-        return next(iter(_those(self.kernels, "blocks")), None)
-
     def init(self, key: Key, position: Position, data: Data) -> CycleState:
-        keys = as_keys(key)
-        states = tuple(
-            kernel.init(keys.fold(i), position, data) for i, kernel in enumerate(self.kernels)
-        )
-        return CycleState(states[-1].position, states)
+        keys, states = as_keys(key), []
+        for i, kernel in enumerate(self.kernels):
+            states.append(kernel.init(keys.fold(i), position, data))
+            position = states[-1].position  # the first may have made one of `None`
+        return CycleState(position, tuple(states))
 
     def step(self, key: Key, state: CycleState, data: Data) -> tuple[CycleState, CycleInfo]:
         keys, position, states, infos = as_keys(key), state.position, [], []
@@ -67,15 +58,29 @@ class Cycle(Kernel):
     def refresh(self, key: Key, state: CycleState, data: Data) -> CycleState:
         return state  # every step refreshes each kernel before it moves
 
+    def retarget(self, key: Key, state: CycleState, data: Data) -> CycleState:
+        keys = as_keys(key)
+        states = tuple(
+            kernel.retarget(keys.fold(i), with_position(inner, state.position), data)
+            for i, (kernel, inner) in enumerate(zip(self.kernels, state.states, strict=True))
+        )
+        return CycleState(state.position, states)
+
+    def resize(self, capacity: int) -> Cycle:
+        return Cycle(tuple(kernel.resize(capacity) for kernel in self.kernels))
+
     def grow(self, state: CycleState, capacity: int) -> tuple[Cycle, CycleState]:
-        pairs = [
-            (kernel, inner)
-            if getattr(kernel, "capacity", None) is None
-            else kernel.grow(inner, capacity)
+        states = tuple(
+            kernel.grow(inner, capacity)[1]
             for kernel, inner in zip(self.kernels, state.states, strict=True)
-        ]
-        kernels, states = zip(*pairs, strict=True)
-        return Cycle(kernels), CycleState(states[-1].position, states)
+        )
+        return self.resize(capacity), CycleState(states[-1].position, states)
+
+    def contract(self, position: Position) -> Contract:
+        contracts = [kernel.contract(position) for kernel in self.kernels]
+        _agree("capacity", [c.capacity for c in contracts if c.capacity is not None])
+        _agree("blocks", [num for c in contracts for num in c.blocks])
+        return Contract.join(contracts)
 
     def check(self, position: Position, data: Data) -> None:
         for kernel in self.kernels:
@@ -113,14 +118,11 @@ def cycle(*kernels: Kernel) -> Cycle:
         raise ValueError("cycle needs at least one kernel")
     for kernel in kernels:
         require_kernel(kernel)
-    for name in ("capacity", "blocks"):
-        values = _those(kernels, name)
-        if len(set(values)) > 1:
-            raise ValueError(f"the {name} of kernels in a cycle must agree, got {values}")
-    return Cycle(kernels)
+    made = Cycle(kernels)
+    made.contract(None)
+    return made
 
 
-def _those(parts: tuple[Any, ...], name: str) -> list[Any]:
-    """The values of an attribute, of those that have it."""
-    values = [getattr(part, name, None) for part in parts]
-    return [value for value in values if value is not None]
+def _agree(name: str, values: list[int]) -> None:
+    if len(set(values)) > 1:
+        raise ValueError(f"the {name} of kernels in a cycle must agree, got {values}")

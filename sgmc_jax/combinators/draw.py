@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,6 +22,7 @@ class Draw(Kernel):
     """See `draw`."""
 
     function: Callable = eqx.field(converter=as_function)
+    streams: ClassVar[bool] = True  # it may make of the data what it likes
 
     def init(self, key: Key, position: Position, data: Data) -> DrawState:
         return DrawState(position)
@@ -36,7 +37,8 @@ def draw(function: Callable) -> Draw:
     """The kernel that draws its position exactly and independently of where it was.
 
     Args:
-        function: `(key, data) -> position`, typically a full conditional, inside `gibbs`.
+        function: `(key, data) -> position`, typically a full conditional, inside `gibbs`. Where an
+            engine shards the data, they are a `Shard`, and every shard must draw the same.
 
     Example:
         >>> import jax, jax.numpy as jnp

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 
 from .._types import Data, Kernel, Key, Position, as_function, as_keys
+from ..collective import Collective, with_collective
+from ..contract import Contract
 from ._common import with_position
 
 
@@ -19,36 +23,62 @@ class GibbsState(NamedTuple):
 
 
 class Gibbs(Kernel):
-    """See `gibbs`."""
+    """See `gibbs`.
+
+    The kernels of the blocks are built anew in every step: `capacity`, once the runner has made
+    room, and `comm` are what it has told them.
+    """
 
     names: tuple[str, ...] = eqx.field(static=True)
     builders: tuple[Callable, ...]
+    capacity: int | None = eqx.field(static=True, default=None)
+    comm: Collective = Collective()
 
     def init(self, key: Key, position: dict[str, Position], data: Data) -> GibbsState:
         self._check_names(position)
-        keys = as_keys(key)
-        blocks = {
-            name: self._kernel(i, position).init(keys.fold(i), position[name], data)
-            for i, name in enumerate(self.names)
-        }
-        return GibbsState({name: blocks[name].position for name in self.names}, blocks)
+        keys, position, blocks = as_keys(key), dict(position), {}
+        for i, name in enumerate(self.names):
+            blocks[name] = self._kernel(i, position).init(keys.fold(i), position[name], data)
+            position[name] = blocks[name].position
+        return GibbsState({name: position[name] for name in self.names}, blocks)
 
     def step(self, key: Key, state: GibbsState, data: Data) -> tuple[GibbsState, dict[str, Any]]:
         keys, position, blocks, infos = as_keys(key), dict(state.position), {}, {}
         for i, name in enumerate(self.names):
             kernel = self._kernel(i, position)
-            # the other blocks have moved since this one last stepped: its caches are stale
-            block = kernel.refresh(keys.fold(2 * i), state.blocks[name], data)
+            # the other blocks have moved since this one last stepped: its target is another one
+            block = with_position(state.blocks[name], position[name])
+            block = kernel.retarget(keys.fold(2 * i), block, data)
             blocks[name], infos[name] = kernel.step(keys.fold(2 * i + 1), block, data)
             position[name] = blocks[name].position
         return GibbsState(position, blocks), infos
 
     def refresh(self, key: Key, state: GibbsState, data: Data) -> GibbsState:
-        keys, blocks = as_keys(key), {}
-        for i, name in enumerate(self.names):
-            block = with_position(state.blocks[name], state.position[name])
-            blocks[name] = self._kernel(i, state.position).refresh(keys.fold(i), block, data)
-        return GibbsState(state.position, blocks)
+        return state  # every step brings each block up to date before it moves
+
+    def resize(self, capacity: int) -> Gibbs:
+        return replace(self, capacity=capacity)
+
+    def grow(self, state: GibbsState, capacity: int) -> tuple[Gibbs, GibbsState]:
+        blocks = {
+            name: self._kernel(i, state.position).grow(state.blocks[name], capacity)[1]
+            for i, name in enumerate(self.names)
+        }
+        position = {name: blocks[name].position for name in self.names}
+        return self.resize(capacity), GibbsState(position, blocks)
+
+    def contract(self, position: dict[str, Position] | None) -> Contract:
+        if position is None:
+            return Contract(self.capacity)
+        self._check_names(position)
+        contracts = []
+
+        def build(position: dict[str, Position]) -> None:
+            for i, name in enumerate(self.names):
+                contracts.append(self._kernel(i, position).contract(position[name]))
+
+        jax.eval_shape(build, position)  # builders may compute with what only a trace has
+        return Contract.join(contracts)
 
     def check(self, position: Position, data: Data) -> None:
         self._check_names(position)
@@ -56,13 +86,14 @@ class Gibbs(Kernel):
             self._kernel(i, position).check(position[name], data)
 
     def _kernel(self, i: int, position: dict[str, Position]) -> Kernel:
-        rest = {name: x for name, x in position.items() if name != self.names[i]}
-        kernel = self.builders[i](rest)
+        name = self.names[i]
+        kernel = self.builders[i]({other: x for other, x in position.items() if other != name})
         if not isinstance(kernel, Kernel):
-            raise TypeError(
-                f"block {self.names[i]!r} must build a kernel, got {type(kernel).__name__}"
-            )
-        return kernel
+            raise TypeError(f"block {name!r} must build a kernel, got {type(kernel).__name__}")
+        own = kernel.contract(position[name]).capacity
+        if own is not None and self.capacity is not None and own < self.capacity:
+            kernel = kernel.resize(self.capacity)
+        return kernel if self.comm.axis is None else with_collective(kernel, self.comm)
 
     def _check_names(self, position: Any) -> None:
         if not isinstance(position, dict) or set(position) != set(self.names):
@@ -77,7 +108,8 @@ def gibbs(**blocks: Callable) -> Gibbs:
 
     The position is a dict by block name; a step runs through the blocks in the order given. Each
     block's kernel is built inside the step from `rest`, the dict of the other blocks' current
-    values, and its caches are refreshed before it steps.
+    values, and its state is brought up to date before it steps (`Kernel.retarget`): a gradient that
+    it carries, or the full pass of a control variate, is computed anew in every step.
 
     Targets:
         the joint law, if each block's kernel leaves its full conditional invariant.

@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from .. import _tree
 from .._types import Data, Kernel, Key, Keys, Position, as_function, as_keys
+from ..contract import Contract
 from ._common import with_position
 
 
@@ -58,6 +59,13 @@ class Metropolis(Kernel):
     def refresh(self, key: Key, state: MetropolisState, data: Data) -> MetropolisState:
         inner = self.kernel.refresh(key, with_position(state.inner, state.position), data)
         return MetropolisState(state.position, inner)
+
+    def retarget(self, key: Key, state: MetropolisState, data: Data) -> MetropolisState:
+        inner = self.kernel.retarget(key, with_position(state.inner, state.position), data)
+        return MetropolisState(state.position, inner)
+
+    def contract(self, position: Position) -> Contract:
+        return self.kernel.contract(position)
 
     def check(self, position: Position, data: Data) -> None:
         self.kernel.check(position, data)

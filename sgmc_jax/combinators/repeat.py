@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
 from .. import _checks
 from .._types import Data, Kernel, Key, Position, as_keys
+from ..contract import Contract, merge_infos
 from ._common import require_kernel
 
 
@@ -37,19 +39,28 @@ class Repeat(Kernel):
     def refresh(self, key: Key, state: Any, data: Data) -> Any:
         return self.kernel.refresh(key, state, data)
 
+    def retarget(self, key: Key, state: Any, data: Data) -> Any:
+        return self.kernel.retarget(key, state, data)
+
+    def resize(self, capacity: int) -> Repeat:
+        return replace(self, kernel=self.kernel.resize(capacity))
+
+    def grow(self, state: Any, capacity: int) -> tuple[Repeat, Any]:
+        kernel, state = self.kernel.grow(state, capacity)
+        return replace(self, kernel=kernel), state
+
+    def contract(self, position: Position) -> Contract:
+        return self.kernel.contract(position)
+
+    def finite(self, state: Any) -> Array:
+        return self.kernel.finite(state)
+
+    def weight(self, info: Any) -> Array | None:
+        weight = self.kernel.weight(info)  # of a stack of steps, unless they are merged
+        return weight if self.merge or weight is None else jnp.mean(weight, axis=0)
+
     def check(self, position: Position, data: Data) -> None:
         self.kernel.check(position, data)
-
-
-def merge_infos(infos: PyTree) -> PyTree:
-    """The infos of several steps as one: numbers averaged, truths all true, integers the last."""
-
-    def leaf(x: Array) -> Array:
-        if x.dtype == bool:
-            return jnp.all(x, axis=0)
-        return jnp.mean(x, axis=0) if jnp.issubdtype(x.dtype, jnp.inexact) else x[-1]
-
-    return jax.tree.map(leaf, infos)
 
 
 def repeat(kernel: Kernel, num_steps: int) -> Repeat:
@@ -74,7 +85,7 @@ def repeat(kernel: Kernel, num_steps: int) -> Repeat:
 def thin(kernel: Kernel, num_steps: int) -> Repeat:
     """`num_steps` steps of a kernel as one step, whose info averages theirs.
 
-    Truths are true if all are, integers are the last step's.
+    Truths are true if all are, integers are the last step's; a `SlotInfo` overflows if any does.
 
     Args:
         kernel: any kernel.

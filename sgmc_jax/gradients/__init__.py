@@ -2,10 +2,13 @@
 
 from .all_reduce import AllReduce as AllReduce
 from .allocation import Allocation as Allocation
+from .control_variate import AnchoredState as AnchoredState
 from .control_variate import ControlVariate as ControlVariate
 from .counts import AnchoredCounts as AnchoredCounts
 from .counts import MinibatchCounts as MinibatchCounts
 from .counts import SAGACounts as SAGACounts
 from .counts import TableCounts as TableCounts
+from .counts import TableState as TableState
 from .minibatch import Minibatch as Minibatch
 from .svrg import SVRG as SVRG
+from .svrg import SVRGState as SVRGState

@@ -29,7 +29,7 @@ class AllReduce(Estimator):
 
     def __check_init__(self):
         _checks.estimator("inner", self.inner)
-        if type(self.inner).estimate is not Estimator.estimate:
+        if not self.inner.plain:
             raise TypeError(
                 f"AllReduce sums plain estimators; put {type(self.inner).__name__} outside of it"
             )
@@ -38,8 +38,18 @@ class AllReduce(Estimator):
     def exact(self) -> bool:
         return self.inner.exact
 
+    @property
+    def streams(self) -> bool:
+        return self.inner.streams
+
     def init(self, key: Key, position: Position, data: Data) -> PerShard:
         return PerShard(self.inner.init(self._local(key), position, data))
+
+    def refresh(self, key: Key, estate: PerShard, position: Position, data: Data) -> PerShard:
+        return PerShard(self.inner.refresh(self._local(key), estate.value, position, data))
+
+    def retarget(self, key: Key, estate: PerShard, position: Position, data: Data) -> PerShard:
+        return PerShard(self.inner.retarget(self._local(key), estate.value, position, data))
 
     def draw(self, key: Key, estate: PerShard, data: Data) -> tuple[Any, PerShard]:
         batch, inner = self.inner.draw(self._local(key), estate.value, data)

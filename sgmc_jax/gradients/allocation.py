@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -20,6 +20,9 @@ class Allocation(eqx.Module):
     Allocations are a pytree of arrays with a leading item axis, in whatever form is small; see
     `FunctionAllocation` for those whose form is the counts themselves.
     """
+
+    exact: ClassVar[bool] = True
+    """Whether a draw from scratch is one from the allocations' law given the position."""
 
     @abstractmethod
     def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> PyTree:

@@ -10,7 +10,6 @@ from jaxtyping import PyTree
 
 from .. import _checks
 from .._types import Data, Estimate, Estimator, Key, Position, as_keys
-from ..batching import Given
 
 
 class AnchoredState(NamedTuple):
@@ -56,13 +55,10 @@ class Anchored(Estimator):
         return self.inner.full(position, data)
 
 
-def refuse_given(name: str, estimator: Estimator) -> None:
+def refuse_streams(name: str, estimator: Estimator) -> None:
     """Raise if the data is streamed: there is no full pass to anchor on."""
     _checks.estimator("inner", estimator)
-    inner: Any = estimator
-    while not hasattr(inner, "batcher") and hasattr(inner, "inner"):
-        inner = inner.inner
-    if isinstance(getattr(inner, "batcher", None), Given):
+    if estimator.streams:
         raise TypeError(f"{name} needs all of the data, but its batcher is Given")
 
 
@@ -89,12 +85,23 @@ class ControlVariate(Anchored):
     centre: Position
 
     def __check_init__(self):
-        refuse_given("ControlVariate", self.inner)
+        refuse_streams("ControlVariate", self.inner)
 
     def init(self, key: Key, position: Position, data: Data) -> AnchoredState:
         return AnchoredState(
             self.inner.init(key, position, data), self.inner.full(self.centre, data)
         )
+
+    def refresh(
+        self, key: Key, estate: AnchoredState, position: Position, data: Data
+    ) -> AnchoredState:
+        return estate._replace(inner=self.inner.refresh(key, estate.inner, position, data))
+
+    def retarget(
+        self, key: Key, estate: AnchoredState, position: Position, data: Data
+    ) -> AnchoredState:
+        inner = self.inner.retarget(key, estate.inner, position, data)
+        return AnchoredState(inner, self.inner.full(self.centre, data))
 
     def draw(self, key: Key, estate: AnchoredState, data: Data) -> tuple[Any, AnchoredState]:
         batch, inner = self.inner.draw(as_keys(key), estate.inner, data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks, _tree
 from .._types import Data, Estimate, Estimator, Key, Position, Ungated, as_keys
-from ..batching import Batch, Batcher, Given
+from ..batching import Batch, Batcher
 from ..collective import as_shard
 from ..model import Summand
 from .allocation import Allocation, as_allocation
@@ -75,6 +75,10 @@ class MinibatchCounts(Estimator):
         self.allocation = as_allocation(allocate)
         self.alpha = jax.tree.map(_checks.as_real, alpha)
         self.batcher = batcher
+
+    @property
+    def streams(self) -> bool:
+        return self.batcher.streams
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         return self.batcher.init(key, data)
@@ -154,17 +158,36 @@ class TableCounts(MinibatchCounts):
         batcher: which items a step sees, each at most once.
 
     Raises:
-        TypeError: if the data is streamed (`Given`) or a batch may hold an item twice.
+        TypeError: if the data is streamed (`Given`) or a batch may hold an item twice; in `cycle`
+            and `gibbs`, if the allocations have no exact draw given the position.
     """
+
+    plain: ClassVar[bool] = False
 
     def init(self, key: Key, position: Position, data: Data) -> TableState:
         self._refuse_repeats()
-        shard, keys = as_shard(data), as_keys(key)
-        table = self.allocation.draw(keys.noise, position, shard.items, None)
-        counts = self._counts(position, shard.items, table, shard.mask)
+        keys = as_keys(key)
         bstate = self.batcher.init(keys, data)
         # the rows of any batch will do: they are written as they are
         index = self.draw(keys.fold(1), bstate, data)[0].batch.index.astype(jnp.int32)
+        return self._drawn(keys.noise, bstate, index, position, data)
+
+    def refresh(self, key: Key, estate: TableState, position: Position, data: Data) -> TableState:
+        if not self.allocation.exact:
+            raise TypeError(
+                f"{type(self).__name__} cannot go on from a position that another kernel has moved:"
+                f" the chain lives on its table too, and {type(self.allocation).__name__} has no "
+                "exact draw of that given the position"
+            )
+        return self._drawn(as_keys(key).noise, estate.batcher, estate.index, position, data)
+
+    def _drawn(
+        self, key: Any, bstate: PyTree, index: Array, position: Position, data: Data
+    ) -> TableState:
+        """The state with all allocations drawn given the position."""
+        shard = as_shard(data)
+        table = self.allocation.draw(key, position, shard.items, None)
+        counts = self._counts(position, shard.items, table, shard.mask)
         return TableState(bstate, Ungated(table), _rows(table, index), index, counts)
 
     def estimate(
@@ -200,7 +223,7 @@ class TableCounts(MinibatchCounts):
         super().check(position, data)
 
     def _refuse_repeats(self) -> None:
-        if isinstance(self.batcher, Given) or getattr(self.batcher, "replace", False):
+        if self.streams or not self.batcher.distinct:
             raise TypeError(
                 f"{type(self).__name__} needs all of the data and batches without repeated items, "
                 f"got the batcher {type(self.batcher).__name__}"
@@ -269,15 +292,20 @@ class AnchoredCounts(MinibatchCounts):
         rho: Any = 1.0,
     ):
         super().__init__(allocate, alpha, batcher)
-        if isinstance(batcher, Given):
+        if batcher.streams:
             raise TypeError("AnchoredCounts needs all of the data, but its batcher is Given")
         self.centre = jax.tree.map(_checks.as_real, centre)
         self.expected = Summand(0.0, expect)
         self.rho = _checks.as_real(rho)
 
     def init(self, key: Key, position: Position, data: Data) -> tuple[PyTree, PyTree]:
-        exact = Minibatch(self.expected, self.batcher).full(self.centre, data)
-        return super().init(key, position, data), exact.value
+        return super().init(key, position, data), self._anchor(data)
+
+    def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
+        return estate[0], self._anchor(data)
+
+    def _anchor(self, data: Data) -> PyTree:
+        return Minibatch(self.expected, self.batcher).full(self.centre, data).value
 
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
         bstate, anchor = estate

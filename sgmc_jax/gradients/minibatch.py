@@ -58,6 +58,10 @@ class Minibatch(Estimator):
     def exact(self) -> bool:
         return self.batcher.exact
 
+    @property
+    def streams(self) -> bool:
+        return self.batcher.streams
+
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         return self.batcher.init(key, data)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import Data, Estimate, Estimator, Key, Position, as_keys
-from .control_variate import Anchored, AnchoredBatch, refuse_given
+from .control_variate import Anchored, AnchoredBatch, refuse_streams
 
 
 class SVRGState(NamedTuple):
@@ -45,14 +45,23 @@ class SVRG(Anchored):
     inner: Estimator
     every: int = eqx.field(static=True)
 
+    plain: ClassVar[bool] = False
+
     def __check_init__(self):
         _checks.whole("every", self.every)
-        refuse_given("SVRG", self.inner)
+        refuse_streams("SVRG", self.inner)
 
     def init(self, key: Key, position: Position, data: Data) -> SVRGState:
         inner = self.inner.init(key, position, data)
         full = self.inner.full(position, data)
         return SVRGState(inner, position, full, jnp.zeros((), jnp.int32))
+
+    def refresh(self, key: Key, estate: SVRGState, position: Position, data: Data) -> SVRGState:
+        return estate._replace(inner=self.inner.refresh(key, estate.inner, position, data))
+
+    def retarget(self, key: Key, estate: SVRGState, position: Position, data: Data) -> SVRGState:
+        inner = self.inner.retarget(key, estate.inner, position, data)
+        return estate._replace(inner=inner, full=self.inner.full(estate.centre, data))
 
     def estimate(
         self, key: Key, estate: SVRGState, position: Position, data: Data

@@ -12,3 +12,5 @@ from .sgld import sgld as sgld
 from .sgnht import sgnht as sgnht
 from .sgrld_simplex import sgrld_simplex as sgrld_simplex
 from .splitting import Splitting as Splitting
+from .splitting import SplittingInfo as SplittingInfo
+from .splitting import SplittingState as SplittingState

@@ -13,6 +13,8 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks, _tree
 from .._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
+from ..collective import holds_collective
+from ..contract import Contract
 from ..spaces import Euclidean, Space
 from ..transitions import Phase, Transition
 from ..transitions.noise import NoisyTransition
@@ -122,20 +124,42 @@ class Splitting(Kernel):
         init_key, momentum_key = jax.random.split(keys.noise)
         momentum = None
         if any(piece.uses_momentum for piece in self.pieces.values()):
-            normal = self.space.normal(momentum_key, position)
-            momentum = _tree.scale(jnp.sqrt(self.temperature), normal)
+            momentum = self._draw_momentum(momentum_key, position)
         thermostat = self.thermostat
         if thermostat is not None:
             thermostat = thermostat.astype(jnp.result_type(*jax.tree.leaves(position)))
         estimator = self.grad.init(init_key, position, data)
         count = jnp.zeros((), jnp.int32)
         state = SplittingState(position, momentum, thermostat, None, estimator, count)
-        return self.refresh(keys, state, data)
+        return self._with_gradient(keys, state, data)
 
     def refresh(self, key: Key, state: SplittingState, data: Data) -> SplittingState:
+        return self._renewed(self.grad.refresh, as_keys(key), state, data)
+
+    def retarget(self, key: Key, state: SplittingState, data: Data) -> SplittingState:
+        return self._renewed(self.grad.retarget, as_keys(key), state, data)
+
+    def _renewed(
+        self, renew: Callable, keys: Keys, state: SplittingState, data: Data
+    ) -> SplittingState:
+        """The state at a position that something else has moved."""
+        momentum_key, estimator_key, gradient_key = jax.random.split(keys.noise, 3)
+        if state.momentum is not None and not self.space.flat:
+            # it was tangent elsewhere; on a flat space its law does not know the position
+            state = state._replace(momentum=self._draw_momentum(momentum_key, state.position))
+        estimator_keys = keys._replace(noise=estimator_key)
+        estimator = renew(estimator_keys, state.estimator, state.position, data)
+        state = state._replace(estimator=estimator)
+        return self._with_gradient(keys._replace(noise=gradient_key), state, data)
+
+    def _draw_momentum(self, key: Any, position: Position) -> PyTree:
+        return _tree.scale(jnp.sqrt(self.temperature), self.space.normal(key, position))
+
+    def _with_gradient(self, keys: Keys, state: SplittingState, data: Data) -> SplittingState:
+        """The state with the gradient at its position, if the word carries it."""
         if not self._carries:
             return state
-        gradient, estimator = self.grad.estimate(key, state.estimator, state.position, data)
+        gradient, estimator = self.grad.estimate(keys, state.estimator, state.position, data)
         return state._replace(gradient=gradient, estimator=estimator)
 
     def step(
@@ -165,6 +189,15 @@ class Splitting(Kernel):
         info = SplittingInfo(_norm(gradient), scheduled, self._clipped(h, gradient))
         carried = gradient if self._carries else None
         return SplittingState(*phase, carried, estimator, state.count + 1), info
+
+    def contract(self, position: Position) -> Contract:
+        return Contract(streams=self.grad.streams, shards=holds_collective(self.grad))
+
+    def finite(self, state: SplittingState) -> Array:
+        return _tree.all_finite((state.position, state.momentum))
+
+    def weight(self, info: SplittingInfo) -> Array | None:
+        return info.step_size
 
     def check(self, position: Position, data: Data) -> None:
         _checks.real_position(position)

@@ -1,3 +1,4 @@
 """Models with samplers of their own."""
 
+from ._lda_kernels import TopicState as TopicState
 from .lda import LDA as LDA

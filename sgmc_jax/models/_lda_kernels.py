@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from .._types import Data, Empty, Kernel, Key, Position, as_keys
-from ..batching import Full
+from ..contract import Contract
 from ..random.gamma import log_gamma
 
 if TYPE_CHECKING:
@@ -27,11 +27,19 @@ class _Gibbs(Kernel):
     """What both kernels have in common."""
 
     allocation: DocumentTopics
-    batcher: Full = Full()
 
     def init(self, key: Key, position: Position, data: Data) -> TopicState:
         topics = self.allocation.draw(as_keys(key).noise, position, data, None)
         return TopicState(position, topics[:, 0])
+
+    def refresh(self, key: Key, state: TopicState, data: Data) -> TopicState:
+        raise TypeError(
+            f"{type(self).__name__} cannot go on from a position that another kernel has moved: "
+            "the chain lives on the words' topics, which have no exact draw given the position"
+        )
+
+    def contract(self, position: Position) -> Contract:
+        return Contract(shards=False)
 
     def check(self, position: Position, data: Data) -> None:
         self.allocation.check(position, data)

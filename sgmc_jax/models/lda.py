@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -221,6 +221,8 @@ class DocumentTopics(Allocation):
     sweeps: int = eqx.field(static=True)
     burn_in: int = eqx.field(static=True)
     draws: int = eqx.field(static=True)
+
+    exact: ClassVar[bool] = False  # from scratch it takes sweeps
 
     def __check_init__(self):
         for name in ("sweeps", "burn_in", "draws"):

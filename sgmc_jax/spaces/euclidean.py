@@ -12,6 +12,10 @@ from .space import Space, Vector
 class Euclidean(Space):
     """R^n, of any pytree of floating arrays: straight lines."""
 
+    @property
+    def flat(self) -> bool:
+        return True
+
     def project(self, x: Position, v: Vector) -> Vector:
         return v
 

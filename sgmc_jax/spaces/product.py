@@ -34,6 +34,10 @@ class Product(Space):
             if not isinstance(space, Space):
                 raise TypeError(f"spaces must be a pytree of spaces, got {type(space).__name__}")
 
+    @property
+    def flat(self) -> bool:
+        return all(space.flat for space in jax.tree.leaves(self.spaces, is_leaf=_is_space))
+
     def project(self, x: Position, v: Vector) -> Vector:
         spaces, structure, (xs, vs) = self._parts(x, v)
         parts = [s.project(x, v) for s, x, v in zip(spaces, xs, vs, strict=True)]

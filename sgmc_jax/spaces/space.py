@@ -21,6 +21,11 @@ class Space(eqx.Module):
     Densities are with respect to the Riemannian volume of the embedding.
     """
 
+    @property
+    def flat(self) -> bool:
+        """Whether what is tangent at one point is tangent at every other."""
+        return False
+
     @abstractmethod
     def project(self, x: Position, v: Vector) -> Vector:
         """The orthogonal projection of an ambient vector on the tangent space at `x`."""

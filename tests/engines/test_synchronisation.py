@@ -20,8 +20,8 @@ from sgmc_jax.bnp import (
     hybrid_hdp,
     hybrid_mixture,
 )
-from sgmc_jax.collective import Shard
-from sgmc_jax.engines import split_items, with_collective
+from sgmc_jax.collective import Shard, with_collective
+from sgmc_jax.engines import split_items
 
 SHARDS = 8
 _rng = np.random.default_rng(0)

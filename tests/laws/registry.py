@@ -25,12 +25,14 @@ from sgmc_jax import (
     Summand,
     TableCounts,
     Uniform,
+    bnp,
     cycle,
     draw,
     geometric_ornstein_uhlenbeck,
     gibbs,
     hmc,
     mala,
+    models,
     repeat,
     scir,
     sggmc,
@@ -60,6 +62,8 @@ class Case(NamedTuple):
     sized: bool = True  # whether `make` uses its step size
     breakable: bool = True  # whether the NaN of the model below stops it
     noisy_batches: bool = True  # whether it draws minibatches
+    heavy: bool = False  # whether it compiles for seconds
+    shared: bool = True  # whether others may move its position
 
 
 def logprior(w):
@@ -86,6 +90,23 @@ LATENT = (allocate, 0.5, Uniform(5))
 ANCHOR = (np.zeros(DIM, np.float32), lambda position, z: jax.nn.softmax(position + z))
 LOCATION = Minibatch(Summand(jnp.zeros(DIM), lambda position, z: 0.1 * z), Uniform(5))
 ZERO = np.zeros(DIM, np.float32)
+POINTS = np.array([[-1.3], [-0.4], [0.2], [0.9], [2.1]], np.float32)
+WORD_COUNTS = _rng.poisson(1.5, (5, 4)).astype(np.float32)
+RESTAURANTS = bnp.Groups(POINTS[[0, 1, 2, 3, 4, 0]].reshape(3, 2, 1), np.array([2, 1, 2]))
+DP, IBP = bnp.DirichletProcess(0.8), bnp.BetaBernoulli(1.5)
+GAMMA_POISSON = bnp.GammaPoisson(1.5)
+HDP = bnp.HierarchicalDirichletProcess(1.0, 1.0, group_prior=(2.0, 2.0))
+NORMAL = bnp.NormalKnownCovariance(0.0, 1.0, 2.5)
+MULTINOMIAL = bnp.DirichletMultinomial(0.5, size=4)
+LINEAR_GAUSSIAN = bnp.LinearGaussian(1, 0.5, 1.0)
+EXPLICIT = bnp.FeatureLikelihood(
+    lambda theta, z, x: -0.5 * jnp.sum((x - z @ theta) ** 2),
+    lambda theta: -0.5 * jnp.sum(theta**2),
+    lambda key: jax.random.normal(key, (1,)),
+)
+LDA = models.LDA(num_topics=2, vocabulary=5, alpha=0.3, beta=0.5)
+DOCUMENTS = LDA.documents(_rng.poisson(1.0, (7, 5)))
+TOPICS = np.asarray(LDA.start(jax.random.key(5)))
 POLE = np.array([1.0, 0.0, 0.0], np.float32)
 
 
@@ -124,6 +145,15 @@ def _log_precision(rest):
 
 def _of_blocks(h):
     return gibbs(w=partial(_weights, jnp.asarray(h)), t=_log_precision)
+
+
+def _bnp(name, make, data=POINTS, **kwargs):
+    flags = {"sized": False, "breakable": False, "noisy_batches": False, "heavy": True}
+    return Case(name, lambda h: make(), None, data, **flags | kwargs)
+
+
+def _mixture(make, *args, process=DP, **kwargs):
+    return _bnp(make.__name__, lambda: make(process, NORMAL, *args, capacity=8, **kwargs))
 
 
 _quiet = {"breakable": False}
@@ -171,4 +201,49 @@ CASES = [
     Case("gibbs", _of_blocks, {"w": ZERO, "t": np.float32(0)}, (X, Y), **_quiet),
     Case("draw", lambda h: normal(0.0), ZERO, None, sized=False, **_quiet, **_exact),
     Case("functions", lambda h: autoregression(), ZERO, None, sized=False, **_quiet, **_exact),
+    _mixture(bnp.hybrid_mixture, blocks=3, local_sweeps=2),
+    _mixture(bnp.hybrid_mixture, schedule="demotion", process=bnp.PitmanYor(1.0, 0.3, (2.0, 2.0))),
+    _mixture(bnp.hybrid_mixture, schedule="published", blocks=2),
+    _mixture(bnp.collapsed_mixture),
+    _mixture(bnp.warm_mixture, blocks=3),
+    _mixture(bnp.asynchronous_mixture, blocks=3),
+    _mixture(bnp.auxiliary_mixture),
+    _mixture(bnp.uncollapsed_mixture, tail=2),
+    _mixture(bnp.split_merge, proposals=3),
+    _mixture(bnp.slice_mixture, process=bnp.DirichletProcess(1.0, (2.0, 2.0))),
+    _mixture(bnp.slice_mixture, 3)._replace(name="slice_mixture of batches", noisy_batches=True),
+    *(
+        _bnp(
+            f"slice_mixture {weights}",
+            partial(bnp.slice_mixture, DP, MULTINOMIAL, 3, weights, step_size=0.5, capacity=8),
+            WORD_COUNTS,
+            noisy_batches=True,
+        )
+        for weights in ("scir", "sgrld")
+    ),
+    _bnp("hybrid_features", partial(bnp.hybrid_features, IBP, LINEAR_GAUSSIAN, blocks=2)),
+    _bnp("hybrid_features explicit", partial(bnp.hybrid_features, IBP, EXPLICIT, blocks=2)),
+    _bnp("collapsed_features", partial(bnp.collapsed_features, GAMMA_POISSON, LINEAR_GAUSSIAN)),
+    _bnp("hybrid_hdp", partial(bnp.hybrid_hdp, HDP, NORMAL, blocks=2), RESTAURANTS),
+    _bnp("collapsed_hdp", partial(bnp.collapsed_hdp, HDP, NORMAL), RESTAURANTS),
+    _bnp("lda gibbs", LDA.gibbs, DOCUMENTS, shared=False)._replace(position=TOPICS),
+    _bnp("lda collapsed", LDA.collapsed, DOCUMENTS, shared=False)._replace(position=TOPICS),
+    Case(
+        "lda scir table",
+        lambda h: scir(LDA.counts(Uniform(3)), h),
+        TOPICS,
+        DOCUMENTS,
+        step_size=0.5,
+        heavy=True,
+        shared=False,
+        **_quiet,
+    ),
+    Case(
+        "lda sgrld fresh",
+        lambda h: sgrld_simplex(LDA.counts(Uniform(3), method="fresh"), h),
+        TOPICS,
+        DOCUMENTS,
+        heavy=True,
+        **_quiet,
+    ),
 ]

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import gammaln
+from scipy.special import gammaln, logsumexp
 
 from sgmc_jax import (
     AnchoredCounts,
@@ -38,18 +38,22 @@ SHARE, WORDS, HALF = np.array([0.7, 0.3]), np.array([0] * 5 + [1] * 3), 0.5
 CENTRE = np.zeros((2, 2), np.float32)
 
 
+def two_topics_weights():
+    """The probability of all allocations with equal counts, (c,), and their shapes (c, 2, 2)."""
+    ones, twos = (x.ravel() for x in np.meshgrid(np.arange(6), np.arange(4)))  # of topic 0
+    counts = np.stack([[ones, twos], [5 - ones, 3 - twos]])  # (topic, word, c)
+    shape, ways = HALF + counts, np.vectorize(comb)(5, ones) * np.vectorize(comb)(3, twos)
+    log = np.log(ways) + (counts.sum(1) * np.log(SHARE)[:, None]).sum(0)
+    log = log + (gammaln(shape).sum(1) - gammaln(shape.sum(1))).sum(0)
+    return np.exp(log - logsumexp(log)), jnp.asarray(np.moveaxis(shape, -1, 0), jnp.float32)
+
+
 def two_topics():
     """The means and second moments of w_00 and w_10, over all allocations."""
-    ones, twos = np.meshgrid(np.arange(6), np.arange(4))  # how many of each word are in topic 0
-    counts = np.stack([[ones, twos], [5 - ones, 3 - twos]])  # (topic, word, ...)
-    shape, ways = HALF + counts, np.vectorize(comb)(5, ones) * np.vectorize(comb)(3, twos)
-    log = np.log(ways) + (counts.sum(1) * np.log(SHARE)[:, None, None]).sum(0)
-    log = log + (gammaln(shape).sum(1) - gammaln(shape.sum(1))).sum(0)
-    weight = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
-    first, total = shape[:, 0], shape.sum(1)
+    weight, shape = two_topics_weights()
+    first, total = np.asarray(shape)[:, :, 0], np.asarray(shape).sum(2)
     mean = first / total
-    square = mean * (first + 1) / (total + 1)
-    return (weight * mean).sum((1, 2)), (weight * square).sum((1, 2))
+    return weight @ mean, weight @ (mean * (first + 1) / (total + 1))
 
 
 def expect(position, word):

@@ -5,22 +5,28 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Keys, sample
+from sgmc_jax import Keys, cycle, gibbs, repeat, sample, thin
 from tests.laws.registry import CASES, DIM, Case, autoregression
 
 KEY = jax.random.key(0)
-every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-one_in_three = pytest.mark.parametrize(  # the others in the full tier
-    "case",
-    [
-        pytest.param(case, id=case.name, marks=[] if i % 3 == 0 else pytest.mark.full)
-        for i, case in enumerate(CASES)
-    ],
-)
+
+
+def cases(cases=CASES, fast=lambda i, case: not case.heavy):
+    """The rows of the registry; those that compile for long are in the full tier, unless asked."""
+    rows = [
+        pytest.param(case, id=f"{case.name}-{i}", marks=[] if fast(i, case) else pytest.mark.full)
+        for i, case in enumerate(cases)
+    ]
+    return pytest.mark.parametrize("case", rows)
+
+
+every = cases()
+every_at_once = cases(fast=lambda i, case: True)
+one_in_three = cases(fast=lambda i, case: i % 3 == 0 and not case.heavy)
 
 
 def start(case, kernel, key=KEY):
-    return kernel.init(key, jax.tree.map(jnp.asarray, case.position), arrays(case.data))
+    return kernel.init(key, arrays(case.position), arrays(case.data))
 
 
 def arrays(data):
@@ -41,17 +47,51 @@ def avals(tree):
     return jax.tree.map(lambda x: (x.shape, x.dtype, getattr(x, "weak_type", False)), tree)
 
 
-@every
+def in_dtype(tree, dtype):
+    real = lambda x: jnp.issubdtype(jnp.result_type(x), jnp.floating)
+    return jax.tree.map(lambda x: jnp.asarray(x, dtype if real(x) else None), tree)
+
+
+def dtypes(tree):
+    return {str(x.dtype) for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)}
+
+
+@every_at_once
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_step_returns_what_init_returns(case: Case, dtype, request):
     if dtype == "float64":
         request.getfixturevalue("x64")
-    cast = lambda tree: jax.tree.map(lambda x: jnp.asarray(x, dtype), tree)
-    kernel, data = case.make(case.step_size), cast(case.data)
-    state = kernel.init(KEY, cast(case.position), data)
-    after, _ = jax.eval_shape(kernel.step, KEY, state, data)
-    assert avals(jax.eval_shape(lambda: state)) == avals(after)
-    assert {str(x.dtype) for x in jax.tree.leaves(after.position)} == {dtype}
+    kernel, data = case.make(case.step_size), in_dtype(case.data, dtype)
+    position = in_dtype(case.position, dtype)
+    before = jax.eval_shape(lambda: kernel.init(KEY, position, data))
+    after, _ = jax.eval_shape(lambda state: kernel.step(KEY, state, data), before)
+    assert avals(before) == avals(after)
+    if case.position is not None:  # else it has the dtypes of the kernel's parts
+        assert dtypes(after.position) == {dtype}
+
+
+WRAPS = {
+    "thin": lambda make: thin(make(), 2),
+    "repeat": lambda make: repeat(make(), 2),
+    "cycle": lambda make: cycle(make(), make()),
+    "gibbs": lambda make: gibbs(z=lambda rest: make()),
+}
+
+
+@cases(fast=lambda i, case: i % 3 == 0)
+@pytest.mark.parametrize("wrap", list(WRAPS))
+def test_every_kernel_composes(case: Case, wrap):
+    """Inside each combinator a step returns what init returns, or says why it cannot be there."""
+    kernel = WRAPS[wrap](lambda: case.make(case.step_size))
+    position, data = arrays(case.position), arrays(case.data)
+    position = {"z": position} if wrap == "gibbs" else position
+    before = jax.eval_shape(lambda: kernel.init(KEY, position, data))
+    step = lambda: jax.eval_shape(lambda state: kernel.step(KEY, state, data), before)
+    if wrap in ("cycle", "gibbs") and not case.shared:
+        with pytest.raises(TypeError, match="cannot go on from a position that another kernel has"):
+            step()
+    else:
+        assert avals(before) == avals(step()[0])
 
 
 @every
@@ -68,7 +108,8 @@ def test_vmap_is_a_loop(case: Case):
     together, alone = jax.jit(jax.vmap(chain))(keys), jax.jit(chain)
     apart = [alone(key) for key in keys]
     leaves_close(together.position, jax.tree.map(lambda *x: jnp.stack(x), *apart).position)
-    assert len({np.asarray(x).tobytes() for x in jax.tree.leaves(together.position)[0]}) == 3
+    leaves = [np.asarray(x) for x in jax.tree.leaves(together.position)]
+    assert len({b"".join(x[i].tobytes() for x in leaves) for i in range(3)}) == 3
 
 
 @pytest.mark.full
@@ -100,13 +141,13 @@ def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     leaves_close(alone.trace, jax.tree.map(lambda x: x[0], whole.trace))
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.breakable], ids=lambda case: case.name)
+@cases([case for case in CASES if case.breakable])
 def test_a_broken_chain_leaves_its_neighbours_alone(case: Case):
     kernel = case.make(case.step_size)
     good = np.tile(np.asarray(case.position), (3, 1)) + np.arange(3, dtype=np.float32)[:, None]
     bad = good.copy()
     bad[1, 0] = 1e7
-    args = {"num_steps": 12, "num_chains": 3}
+    args = {"num_steps": 12, "num_chains": 3, "position_axis": 0}
     whole = sample(KEY, kernel, good, case.data, **args)
     with pytest.warns(UserWarning, match="chain 1 at step"):
         broken = sample(KEY, kernel, bad, case.data, **args)
@@ -117,7 +158,7 @@ def test_a_broken_chain_leaves_its_neighbours_alone(case: Case):
         sample(KEY, kernel, bad, case.data, on_error="raise", **args)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.sized], ids=lambda case: case.name)
+@cases([case for case in CASES if case.sized])
 def test_step_sizes_share_one_program(case: Case):
     traces = []
 
@@ -133,7 +174,7 @@ def test_step_sizes_share_one_program(case: Case):
     assert once > 0 and len(traces) == once
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c.noisy_batches], ids=lambda case: case.name)
+@cases([case for case in CASES if case.noisy_batches])
 def test_chains_share_batches_only_when_asked(case: Case):
     """Equal noise keys, so that all that can tell two chains apart is their batches."""
     kernel, data = case.make(case.step_size), arrays(case.data)

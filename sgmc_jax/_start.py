@@ -1,0 +1,78 @@
+"""Where the chains of a run begin: at one position, at one each, or where another run ended."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from . import _checks, _loop, _tree
+from .run import Run
+
+
+class Start:
+    """The argument `position` of `sample`, read once.
+
+    Attributes:
+        run: the run to go on from, or `None`.
+        value: the position, or those of all chains.
+        stacked: which of the two.
+        one: the position of one chain.
+        num_steps: how many steps have been made before.
+    """
+
+    def __init__(
+        self, position: Any, axis: Any, num_chains: int | None, root: jax.Array, impl: str
+    ):
+        self.run, self.num_steps = None, 0
+        if isinstance(position, Run):
+            self.run, self.num_steps = position, position.num_steps
+            lead = len(position.axes) - 1
+            self.one = jax.tree.map(lambda x: np.asarray(x)[(0,) * lead], position.state).position
+            return
+        if _is_function(position):
+            keys = _keys(root, impl, num_chains or 1)
+            drawn = position(keys[0]) if num_chains is None else jax.vmap(position)(keys)
+            self.value, self.stacked = _tree.strong(drawn), num_chains is not None
+        else:
+            _checks.arrays("position", position)
+            self.value = _tree.strong(position)
+            self.stacked = _is_stack(self.value, axis, num_chains)
+        self.one = jax.tree.map(lambda x: x[0], self.value) if self.stacked else self.value
+
+
+def _is_function(position: Any) -> bool:
+    """Whether to call it: a plain function or method; a module is a pytree of arrays."""
+    if not callable(position):
+        return False
+    bound = hasattr(position, "__func__") or isinstance(position, partial)
+    return bound or jax.tree_util.treedef_is_leaf(jax.tree.structure(position))
+
+
+def _keys(root: jax.Array, impl: str, num: int) -> Any:
+    key = _loop.root(root, 2**31 - 1, impl)
+    return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(num))
+
+
+def _is_stack(position: PyTree, axis: Any, num_chains: int | None) -> bool:
+    """Whether the leaves have a leading axis of chains; raises where that has to be said."""
+    leaves = jax.tree.leaves(position)
+    lengths = {x.shape[0] if x.ndim else None for x in leaves}
+    if axis == 0:
+        if num_chains is None or lengths != {num_chains}:
+            raise ValueError(
+                "position_axis=0 needs a position for each of num_chains chains, got leading axes "
+                f"of lengths {sorted(map(str, lengths))} for {num_chains}"
+            )
+        return True
+    fits = num_chains is not None and lengths == {num_chains} and any(x.ndim > 1 for x in leaves)
+    if axis == "unsaid" and fits:
+        raise ValueError(
+            f"position may be one for all {num_chains} chains or one for each, got leading axes of "
+            f"length {num_chains}: say position_axis=None or position_axis=0"
+        )
+    return False

@@ -1,0 +1,102 @@
+"""What a runner or a combinator must know: declared by a kernel, and by the infos of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+
+class Contract(NamedTuple):
+    """What a kernel declares; see `Kernel.contract`.
+
+    Args:
+        capacity: the number of its slots, or `None`. A kernel that has some reports a `SlotInfo`.
+        blocks: the numbers of blocks of items, each of which a shard must hold whole.
+        streams: whether the data of a step may be a batch that stands for more.
+        shards: whether it may be given a part of the data on each of many shards: `True` if it
+            sums over them, `False` if it would take its part for all of the data, `None` if it
+            looks at no data, or sees to that itself.
+    """
+
+    capacity: int | None = None
+    blocks: frozenset[int] = frozenset()
+    streams: bool = False
+    shards: bool | None = None
+
+    @classmethod
+    def join(cls, contracts: Iterable[Contract]) -> Contract:
+        """The contract of several kernels that take turns."""
+        contracts = list(contracts)
+        shards = {contract.shards for contract in contracts}
+        return cls(
+            capacity=max((c.capacity for c in contracts if c.capacity is not None), default=None),
+            blocks=frozenset().union(*(contract.blocks for contract in contracts)),
+            streams=all(contract.streams for contract in contracts),
+            shards=False if False in shards else True if True in shards else None,
+        )
+
+
+class SlotInfo(NamedTuple):
+    """The info of a kernel with slots: how many are in use, and whether a birth found none free.
+
+    It may be a part of a larger info. A runner discards steps that overflow, and makes them again
+    with more slots; of several steps the last one's `active` counts, and any one's `overflow`.
+    """
+
+    active: Array
+    overflow: Array
+
+
+def slot_infos(info: PyTree) -> list[SlotInfo]:
+    """All that an info, with those of a combinator's kernels, says of slots."""
+    return list(filter(_is_slot_info, jax.tree.leaves(info, is_leaf=_is_slot_info)))
+
+
+def overflowed(info: PyTree) -> Array:
+    """Whether any kernel ran out of slots, in any of the steps."""
+    flags = [jnp.any(slots.overflow) for slots in slot_infos(info)]
+    return jnp.any(jnp.stack(flags)) if flags else jnp.zeros((), bool)
+
+
+def merge_rules(info: PyTree) -> PyTree:
+    """How each leaf of an info is merged over steps: by "any", "all", "mean" or "last"."""
+
+    def rule(x: Any) -> Any:
+        if _is_slot_info(x):
+            return SlotInfo(*("last", "any"))  # type: ignore[arg-type]
+        dtype = jnp.result_type(x)
+        truth, real = jnp.issubdtype(dtype, jnp.bool_), jnp.issubdtype(dtype, jnp.inexact)
+        return "all" if truth else "mean" if real else "last"
+
+    return jax.tree.map(rule, info, is_leaf=_is_slot_info)
+
+
+def merge_infos(infos: PyTree) -> PyTree:
+    """The infos of several steps, stacked, as one."""
+    merge = {
+        "any": lambda x: jnp.any(x, axis=0),
+        "all": lambda x: jnp.all(x, axis=0),
+        "mean": lambda x: jnp.mean(x, axis=0),
+        "last": lambda x: x[-1],
+    }
+    return jax.tree.map(lambda rule, x: merge[rule](x), merge_rules(infos), infos)
+
+
+def merge_running(merged: PyTree, info: PyTree, step: Array) -> PyTree:
+    """The infos of `step` steps as one, and that of one step more."""
+    share = 1 / (step + 1)
+    merge = {
+        "any": lambda old, x: jnp.where(step == 0, x, old | x),
+        "all": lambda old, x: jnp.where(step == 0, x, old & x),
+        "mean": lambda old, x: jnp.where(step == 0, x, old + (x - old) * share.astype(x.dtype)),
+        "last": lambda old, x: x,
+    }
+    return jax.tree.map(lambda rule, *x: merge[rule](*x), merge_rules(info), merged, info)
+
+
+def _is_slot_info(x: Any) -> bool:
+    return isinstance(x, SlotInfo)

@@ -1,0 +1,200 @@
+"""A kernel that is grown inside a combinator makes the chain of one that never had to grow."""
+
+import importlib
+
+import jax
+import numpy as np
+import pytest
+
+from sgmc_jax import Vmap, cycle, gibbs, sample
+from sgmc_jax.bnp import hybrid_mixture
+from tests.composition.slots import (
+    BY_NAME,
+    CASES,
+    NUM,
+    WRAPS,
+    BirthAndDeath,
+    X,
+    mixture,
+    position_of,
+    start_of,
+)
+
+KEY = jax.random.key(11)
+ROOM = 64
+
+
+def run(case, wrap, capacity, **kwargs):
+    kernel = WRAPS[wrap](lambda: case.make(capacity))
+    args = {"num_steps": 16} | kwargs
+    return sample(KEY, kernel, start_of(wrap, None), case.data, **args)
+
+
+def assert_same_chain(grown, roomy, wrap):
+    """Discrete parts are equal, floats to rounding, and slots beyond the smaller number empty."""
+    pair = (position_of(wrap, run.trace) for run in (grown, roomy))
+    for a, b in zip(*map(jax.tree.leaves, pair), strict=True):
+        common = tuple(slice(n) for n in a.shape)
+        beyond = b.copy()
+        beyond[common] = 0
+        assert not beyond.any() and a.dtype == b.dtype
+        if np.issubdtype(a.dtype, np.floating):
+            np.testing.assert_allclose(a, b[common], rtol=1e-9, atol=1e-9)
+        else:
+            assert np.array_equal(a, b[common])
+
+
+def pairs():
+    fast = {("walkers", wrap) for wrap in WRAPS if wrap != "plain"} | {("hybrid", "gibbs")}
+    for case in CASES:
+        for wrap in WRAPS:
+            marks = [] if (case.name, wrap) in fast else pytest.mark.full
+            yield pytest.param(case, wrap, marks=marks, id=f"{case.name}-{wrap}")
+
+
+@pytest.mark.parametrize("case,wrap", list(pairs()))
+def test_growth_inside_a_combinator(case, wrap, x64):
+    grown, roomy = run(case, wrap, 2), run(case, wrap, ROOM)
+    assert 2 < grown.capacity < roomy.capacity == ROOM
+    assert_same_chain(grown, roomy, wrap)
+
+
+def sharded():
+    fast = {("walkers", 2, wrap) for wrap in ("thin", "gibbs", "cycle")}
+    for name in ("walkers", "hybrid", "slice", "with split-merge", "features", "hdp"):
+        for size in (2, 8):
+            for wrap in WRAPS:
+                row = (name, size, wrap)
+                yield pytest.param(*row, marks=[] if row in fast else pytest.mark.full)
+
+
+@pytest.mark.parametrize("name,size,wrap", list(sharded()))
+def test_the_same_chain_on_shards(name, size, wrap, x64):
+    """Of eight shards one is short of items, or all are: blocks of one item, and empty ones."""
+    case = BY_NAME[name]
+    if size == 8 and name not in ("slice",):
+        case = case._replace(make=in_eight_blocks(name))
+    alone, shared = (run(case, wrap, ROOM, engine=engine) for engine in (None, Vmap(size)))
+    assert_same_chain(shared, alone, wrap)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [pytest.param(wrap, marks=[] if wrap == "gibbs" else pytest.mark.full) for wrap in WRAPS],
+)
+def test_growth_on_shards(wrap, x64):
+    case = BY_NAME["walkers"]
+    grown = run(case, wrap, 2, engine=Vmap(2), num_chains=2, chunk=4)
+    assert_same_chain(grown, run(case, wrap, ROOM, num_chains=2), wrap)
+
+
+def in_eight_blocks(name):
+    from tests.composition import slots
+
+    if name == "walkers":
+        return lambda capacity: BirthAndDeath(capacity, 8)
+    if name == "features":
+        return lambda capacity: slots.features(capacity, 8)
+    if name == "hdp":
+        return lambda capacity: slots.hdp(capacity, 8)
+    hybrid = mixture(hybrid_mixture, blocks=8)
+    if name == "hybrid":
+        return hybrid
+    return lambda capacity: cycle(
+        hybrid(capacity), mixture(slots.split_merge, proposals=4)(capacity)
+    )
+
+
+# ------------------------------------------------------------------------ where contracts meet
+
+
+def refused(kernel, message, error=ValueError, position=None, **kwargs):
+    with pytest.raises(error, match=message):
+        sample(KEY, kernel, position, X, num_steps=1, **kwargs)
+
+
+def test_blocks_that_shards_cannot_hold_whole():
+    kernel = mixture(hybrid_mixture, blocks=3)
+    for wrap in WRAPS:
+        start, message = start_of(wrap, None), "blocks must be a multiple of the engine's 2 shards"
+        refused(WRAPS[wrap](lambda: kernel(4)), message, position=start, engine=Vmap(2))
+    of_two = gibbs(a=lambda rest: BirthAndDeath(2, 2), b=lambda rest: BirthAndDeath(2, 4))
+    refused(
+        of_two,
+        r"blocks must be of one number, for shards to hold them whole, got \[2, 4\]",
+        position={"a": None, "b": None},
+        engine=Vmap(2),
+    )
+
+
+def test_blocks_of_a_gibbs_kernel_grow_together(x64):
+    kernel = gibbs(a=lambda rest: BirthAndDeath(2), b=lambda rest: BirthAndDeath(4))
+    grown = sample(KEY, kernel, {"a": None, "b": None}, X, num_steps=15)
+    kernel = gibbs(a=lambda rest: BirthAndDeath(ROOM), b=lambda rest: BirthAndDeath(ROOM))
+    roomy = sample(KEY, kernel, {"a": None, "b": None}, X, num_steps=15)
+    assert grown.capacity > 4
+    assert_same_chain(grown, roomy, "plain")
+
+
+def test_a_kernel_that_reports_slots_must_declare_them():
+    class Undeclared(BirthAndDeath):
+        def contract(self, position):
+            return super().contract(position)._replace(capacity=None)
+
+    refused(Undeclared(4), "Undeclared reports SlotInfo, but declares no capacity", TypeError)
+
+
+@pytest.mark.parametrize("wrap", ["plain", "thin", "gibbs", "cycle"])
+@pytest.mark.parametrize("name", ["hybrid", "slice", "features", "hdp"])
+def test_streams_are_refused(name, wrap):
+    case = BY_NAME[name]
+    kernel = WRAPS[wrap](lambda: case.make(8))
+    with pytest.raises(TypeError, match="data is streamed, but .* would take each batch for all"):
+        sample(KEY, kernel, start_of(wrap, None), lambda i: case.data, num_steps=1)
+
+
+def test_a_grown_run_is_continued_inside_gibbs(x64, tmp_path):
+    case, wrap = BY_NAME["walkers"], "gibbs"
+    whole = run(case, wrap, ROOM, num_steps=20)
+    first = run(case, wrap, 2, num_steps=12, checkpoint=tmp_path, chunk=5)
+    resumed = run(case, wrap, 2, num_steps=20, checkpoint=tmp_path, chunk=5)
+    assert_same_chain(resumed, whole, wrap)
+    kernel = gibbs(z=lambda rest: case.make(2))
+    rest = sample(KEY, kernel, first, X, num_steps=8)
+    later = whole.trace["z"].local["seen"][12:]
+    assert np.array_equal(rest.trace["z"].local["seen"], later)
+
+
+# ------------------------------------------------------------------------------ planted faults
+
+
+def fails(wrap, **kwargs):
+    with pytest.raises(AssertionError):
+        case = BY_NAME["walkers"]
+        grown, roomy = run(case, wrap, 2, **kwargs), run(case, wrap, ROOM)
+        assert_same_chain(grown, roomy, wrap)
+
+
+def test_an_overflow_that_thinning_loses(monkeypatch):
+    contract = importlib.import_module("sgmc_jax.contract")
+    honest = contract.merge_rules
+
+    def all_true(info):
+        return jax.tree.map(lambda rule: "all" if rule == "any" else rule, honest(info))
+
+    monkeypatch.setattr(contract, "merge_rules", all_true)
+    fails("thin")
+
+
+@pytest.mark.parametrize("wrap", ["thin", "gibbs"])
+def test_blocks_that_a_combinator_forgets(wrap, monkeypatch, x64):
+    """Without them shards hold no whole blocks: rows of 4 and 3 items where a block has two."""
+    kernel = type(WRAPS[wrap](lambda: BirthAndDeath(ROOM, 6)))
+    honest = kernel.contract
+    forgetful = lambda self, position: honest(self, position)._replace(blocks=frozenset())
+    monkeypatch.setattr(kernel, "contract", forgetful)
+    case = BY_NAME["walkers"]._replace(make=lambda capacity: BirthAndDeath(capacity, 6))
+    assert NUM % 6 and -(-NUM // 6) * 6 // 2 != -(-NUM // 2)
+    with pytest.raises(AssertionError):
+        alone, shared = (run(case, wrap, ROOM, engine=engine) for engine in (None, Vmap(2)))
+        assert_same_chain(shared, alone, wrap)

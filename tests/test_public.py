@@ -1,0 +1,85 @@
+"""Exports, the pages of the API and the registry of laws agree."""
+
+import ast
+import inspect
+import re
+import typing
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import sgmc_jax
+from sgmc_jax import Kernel
+from tests.laws import registry
+
+ROOT = Path(__file__).resolve().parents[1]
+API = (ROOT / "docs" / "api.md").read_text()
+LISTED = ["sgmc_jax", "sgmc_jax.bnp", "sgmc_jax.models"]  # name by name
+PAGES = LISTED + [f"sgmc_jax.{name}" for name in ("kernels", "combinators", "gradients", "spaces")]
+
+
+def exports(module):
+    """The names that a module re-exports, `X as X`, but for other modules."""
+    tree = ast.parse(Path(import_module(module).__file__).read_text())
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names = {alias.asname for node in nodes for alias in node.names if alias.asname}
+    return {name for name in names if not inspect.ismodule(getattr(sgmc_jax, name, None))}
+
+
+def documented():
+    """The names on the pages, each as what it is imported from, and the modules shown whole."""
+    module, names, whole = "sgmc_jax", set(), set()
+    for line in API.splitlines():
+        if found := re.match(r"\.\. currentmodule:: (\S+)", line):
+            module = found[1]
+        elif found := re.match(r"\.\. automodule:: (\S+)", line):
+            whole.add(found[1])
+        elif found := re.match(r"   (\w+)$", line):
+            names.add(f"{module}.{found[1]}")
+    return names, whole
+
+
+def value(name):
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(module), attribute)
+
+
+def test_every_export_has_a_page():
+    names, whole = documented()
+    known = {id(value(name)) for name in names}
+    known |= {id(getattr(import_module(m), name)) for m in whole for name in exports(m)}
+    for module in PAGES:
+        for name in exports(module) - {"require_kernel", "Metropolis", "Allocation"}:
+            assert id(value(f"{module}.{name}")) in known, f"{module}.{name} is on no page"
+
+
+def test_every_page_has_an_export():
+    names, whole = documented()
+    for name in names:
+        module = name.rpartition(".")[0]
+        assert name.split(".")[-1] in exports(module), f"{name} is on a page, but not exported"
+        assert value(name).__doc__
+    assert {"sgmc_jax.transitions", "sgmc_jax.random", "sgmc_jax.diagnostics"} == whole
+
+
+def kernels():
+    """The public functions that return a kernel."""
+    for module in LISTED:
+        for name in sorted(exports(module)):
+            made = getattr(import_module(module), name)
+            if inspect.isfunction(made):
+                kind = typing.get_type_hints(made).get("return")
+                if inspect.isclass(kind) and issubclass(kind, Kernel):
+                    yield name
+
+
+COMBINATORS = {"metropolis"}  # which `hmc` and `mala` are made of
+
+
+@pytest.mark.parametrize("name", sorted(set(kernels()) - COMBINATORS))
+def test_every_kernel_has_a_row(name):
+    tree = ast.parse(Path(registry.__file__).read_text())
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert name in used, f"{name} stands in no row of the registry"
