@@ -28,6 +28,7 @@ def start_position(process: PitmanYor, position: Any, data: PyTree) -> Dist:
         labels = jnp.zeros(as_shard(data).capacity, jnp.int32)
     elif isinstance(position, Dist):
         hyper, labels = hyper | position.shared, position.local["assignment"]
+        hyper = pinned(hyper, process)
     labels, num = jnp.asarray(labels, jnp.int32), as_shard(data).capacity
     if labels.shape != (num,):
         raise ValueError(
@@ -51,6 +52,24 @@ def check_start(family: Family, capacity: int, position: Any, data: PyTree) -> N
             f"position must have labels from 0 to {capacity - 1}, those of the capacity's slots, "
             f"got {labels.min()} to {labels.max()}"
         )
+
+
+def pinned(hyper: dict[str, Any], *parts: Any) -> dict[str, Any]:
+    """Hyper-parameters, of which those without a prior are the parts' own.
+
+    A position may come from elsewhere, and inside `gibbs` the parts are new ones in every step.
+    """
+    for part in parts:
+        fixed = [name for name, prior in part.priors.items() if prior is None]
+        own = part.start()
+        hyper = hyper | {name: own[name].astype(hyper[name].dtype) for name in fixed}
+    return hyper
+
+
+def with_own_hyper(state: Any, *parts: Any) -> Any:
+    """The state with `pinned` hyper-parameters in its position."""
+    hyper, local = state.position
+    return state._replace(position=Dist(pinned(hyper, *parts), local))
 
 
 class Anchors(NamedTuple):

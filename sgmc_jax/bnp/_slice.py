@@ -16,7 +16,7 @@ from ..families import Family
 from ..processes import PitmanYor
 from ..random._words import uniform, word_keys, word_pair
 from ..random.feistel import random_subset
-from ._blocks import check_start, start_position
+from ._blocks import check_start, start_position, with_own_hyper
 from ._collapsed import pick_columns
 
 _EPOCHS = 8  # after so many passes over the data all sums are computed anew
@@ -122,6 +122,9 @@ class SliceMixture(Kernel):
         position = state.position._replace(local={"assignment": moved})
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
         return state._replace(position=position, sums=sums), SlotInfo(active, sums.overflow > 0)
+
+    def retarget(self, key: Key, state: SliceState, data: Data) -> SliceState:
+        return self.refresh(key, with_own_hyper(state, self.process), data)
 
     def grow(self, state: SliceState, capacity: int) -> tuple[Kernel, SliceState]:
         order = jnp.append(state.order, jnp.arange(self.capacity, capacity))

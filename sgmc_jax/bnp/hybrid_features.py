@@ -16,7 +16,16 @@ from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
 from ..processes import FeatureProcess
 from ..random._words import uniform, word_keys, word_pair
-from ._blocks import Anchors, Blocks, Schedule, check_hybrid, check_parts, draw_anchors
+from ._blocks import (
+    Anchors,
+    Blocks,
+    Schedule,
+    check_hybrid,
+    check_parts,
+    draw_anchors,
+    pinned,
+    with_own_hyper,
+)
 from ._feature_tail import Atoms, draw_entries, sweep_block
 
 
@@ -63,7 +72,8 @@ class HybridFeatures(Kernel):
         )
         features = jnp.ones((shard.capacity, 1))
         if position is not None:
-            shared, features = shared | position.shared, position.local["features"]
+            shared = pinned(shared | position.shared, self.process, self.family)
+            features = position.local["features"]
         features = jnp.asarray(features).astype(self.process.dtype)
         features = jnp.pad(features, ((0, 0), (0, self.capacity - features.shape[1])))
         append = lambda x: jnp.pad(x, ((0, self.capacity - len(x)),) + ((0, 0),) * (x.ndim - 1))
@@ -108,6 +118,9 @@ class HybridFeatures(Kernel):
         shared, local = state.position
         own = self._sums(shared["parameters"], local["features"], jnp.zeros((), bool), data)
         return state._replace(sums=self.comm.sum(own))
+
+    def retarget(self, key: Key, state: FeatureState, data: Data) -> FeatureState:
+        return self.refresh(key, with_own_hyper(state, self.process, self.family), data)
 
     def check(self, position: Any, data: Data) -> None:
         if not isinstance(data, Shard):

@@ -23,6 +23,8 @@ from ._blocks import (
     check_hybrid,
     check_parts,
     draw_anchors,
+    pinned,
+    with_own_hyper,
 )
 from ._franchise import (
     Menu,
@@ -84,7 +86,8 @@ class HybridHDP(Kernel):
         if position is None:
             labels = jnp.zeros(shape, jnp.int32)
         elif isinstance(position, Dist):
-            hyper, labels = hyper | position.shared, position.local["assignment"]
+            hyper = pinned(hyper | position.shared, self.process)
+            labels = position.local["assignment"]
         # only the first draw of tables sees these weights, which need not be normalised
         even = jnp.full(self.capacity, 0.5, hyper["concentration"].dtype)
         hyper = {"weights": even, "rest": even[0]} | hyper
@@ -131,6 +134,9 @@ class HybridHDP(Kernel):
         state = self._state(seat_key, hyper, own, blocks.unpad(labels), known, data)
         active = jnp.sum(jnp.any(state.sums.occupancy > 0, axis=0), dtype=jnp.int32)
         return state, SlotInfo(active, state.sums.overflow > 0)
+
+    def retarget(self, key: Key, state: HDPState, data: Data) -> HDPState:
+        return self.refresh(key, with_own_hyper(state, self.process), data)
 
     def check(self, position: Any, data: Data) -> None:
         if isinstance(data, Shard):

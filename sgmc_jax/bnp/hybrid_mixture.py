@@ -24,6 +24,7 @@ from ._blocks import (
     check_start,
     draw_anchors,
     start_position,
+    with_own_hyper,
 )
 from ._collapsed import Atoms, pick_columns, sweep_block
 
@@ -91,6 +92,9 @@ class HybridMixture(Kernel):
     def refresh(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
         position = state.position
         return self._state(position.shared, position.local["assignment"], jnp.zeros((), bool), data)
+
+    def retarget(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
+        return self.refresh(key, with_own_hyper(state, self.process), data)
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)

@@ -18,7 +18,7 @@ from ..families import Family
 from ..families._tiles import Tiles
 from ..processes import PitmanYor
 from ..special import log_rising_factorial
-from ._blocks import Blocks, check_parts, check_start, start_position
+from ._blocks import Blocks, check_parts, check_start, start_position, with_own_hyper
 from .seeding import as_points, squared_distances, two_means
 
 _POOL = 256  # items among which a seed's partner is looked for
@@ -101,6 +101,9 @@ class SplitMerge(Kernel):
         moved = jnp.where(side, slots[:, 1:], slots[:, :1])
         labels = unions.tiles.untile(moved, labels)
         return SplitMergeState(Dist(hyper, {"assignment": labels})), info
+
+    def retarget(self, key: Key, state: SplitMergeState, data: Data) -> SplitMergeState:
+        return self.refresh(key, with_own_hyper(state, self.process), data)
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)

@@ -16,7 +16,7 @@ from ..contract import SlotInfo
 from ..families import Family
 from ..processes import DirichletProcess
 from ..random.gamma import log_gamma
-from ._blocks import check_parts, check_start, start_position
+from ._blocks import check_parts, check_start, start_position, with_own_hyper
 from ._collapsed import pick_columns
 from ._slice import item_uniforms
 from .hybrid_mixture import MixtureState, MixtureSums
@@ -55,6 +55,9 @@ class UncollapsedMixture(Kernel):
     def refresh(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
         hyper, local = state.position
         return self._state(hyper, local["assignment"], jnp.zeros((), bool), data)
+
+    def retarget(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
+        return self.refresh(key, with_own_hyper(state, self.process), data)
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)

@@ -66,6 +66,11 @@ class FeatureFamily(eqx.Module):
     def start(self) -> Hyper:
         """The hyper-parameters that a chain begins with."""
 
+    @property
+    def priors(self) -> dict[str, Any]:
+        """The prior of each hyper-parameter, or `None` where it is fixed."""
+        return {}
+
     @abstractmethod
     def parameters(self, key: Any, capacity: int, items: PyTree) -> PyTree:
         """The parameters of `capacity` slots that a chain begins with."""

@@ -101,6 +101,10 @@ class LinearGaussian(FeatureFamily):
     def start(self) -> Hyper:
         return {"noise_scale": self.noise_scale, "feature_scale": self.feature_scale}
 
+    @property
+    def priors(self) -> dict[str, Any]:
+        return {"noise_scale": self.noise_prior, "feature_scale": self.feature_prior}
+
     def parameters(self, key: Any, capacity: int, items: Any) -> Array:
         return jnp.zeros((capacity, self.dim), _inputs.rows(items, self.dim).dtype)
 
@@ -153,7 +157,7 @@ class LinearGaussian(FeatureFamily):
 
     def _redraw_scales(self, key: Any, hyper: Hyper, num: Array, square: Array) -> Hyper:
         """Standard deviations of so many normals whose squares add up to so much."""
-        priors = {"noise_scale": self.noise_prior, "feature_scale": self.feature_prior}
+        priors = self.priors
         if all(prior is None for prior in priors.values()):
             return hyper
         shape, scale = (jnp.stack([(p or (1.0, 1.0))[i] for p in priors.values()]) for i in (0, 1))

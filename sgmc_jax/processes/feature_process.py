@@ -99,6 +99,11 @@ class FeatureProcess(eqx.Module):
         """The hyper-parameters that a chain begins with."""
         return {"mass": self.mass, "concentration": self.concentration}
 
+    @property
+    def priors(self) -> dict[str, Any]:
+        """The prior of each hyper-parameter, or `None`."""
+        return {"mass": self.prior, "concentration": self.concentration_prior}
+
     def logdensity(self, hyper: Hyper, counts: Int[Array, " k"], num_items: Any) -> Array:
         """The log probability of columns of these sums; zeros are no columns."""
         base = self.log_base(jnp.maximum(counts, 1), num_items)

@@ -55,6 +55,11 @@ class HierarchicalDirichletProcess(eqx.Module):
             "group_concentration": self.group_concentration,
         }
 
+    @property
+    def priors(self) -> dict[str, Any]:
+        """The prior of each hyper-parameter, or `None`."""
+        return {"concentration": self.prior, "group_concentration": self.group_prior}
+
     def redraw(
         self, key: Any, hyper: dict[str, Array], tables: Array, log_ratio: Array, ones: Array
     ) -> dict[str, Array]:

@@ -67,6 +67,11 @@ class PitmanYor(eqx.Module):
         """The hyper-parameters that a chain begins with."""
         return {"concentration": self.concentration, "discount": self.discount}
 
+    @property
+    def priors(self) -> dict[str, Any]:
+        """The prior of each hyper-parameter, or `None`."""
+        return {"concentration": self.prior, "discount": self.prior}
+
     def logdensity(self, hyper: dict[str, Array], counts: Array) -> Array:
         """The log probability of clusters of these sizes (zeros are no clusters), in any order.
 
