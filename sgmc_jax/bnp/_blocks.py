@@ -122,9 +122,18 @@ class Blocks(NamedTuple):
 
     @classmethod
     def of(cls, data: PyTree, num_blocks: int, comm: Collective) -> Blocks:
-        """The blocks of the data; an engine's shards come in whole blocks already."""
+        """The blocks of the data; an engine's shards come in whole blocks already.
+
+        Raises:
+            ValueError: if the shards of several do not hold whole blocks, all of one size.
+        """
         shard = as_shard(data)
         num_rows = shard.capacity
+        if comm.axis is not None and (num_blocks % comm.size or num_rows * comm.size % num_blocks):
+            raise ValueError(
+                f"data must come in whole blocks, but {comm.size} shards of {num_rows} rows do not "
+                f"hold {num_blocks} blocks of one size, as many on each shard"
+            )
         missing = -num_rows % num_blocks if comm.axis is None else 0
         items = jax.tree.map(lambda x: _pad(x, missing), shard.items)
         return cls(shard._replace(items=items), num_blocks, num_rows, comm)

@@ -18,6 +18,7 @@ from ..random._words import uniform, word_keys, word_pair
 from ..random.feistel import random_subset
 from ._blocks import check_start, start_position, with_own_hyper
 from ._collapsed import pick_columns
+from ._sticks import draw_order, in_use, stick_weights, swap_neighbours
 
 _EPOCHS = 8  # after so many passes over the data all sums are computed anew
 _FORGET = 0.6  # the share of the sums that the first step of a warm start replaces
@@ -50,11 +51,15 @@ class SliceState(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The points that a step moves: their rows, their items, and which rows are no padding."""
+    """The points that a step moves: their rows, their items, and which rows are no padding.
+
+    `chance` is the probability that the shard has any.
+    """
 
     rows: Int[Array, " n"]
     items: PyTree
     real: Bool[Array, " n"]
+    chance: float = 1
 
 
 class Move(NamedTuple):
@@ -92,8 +97,11 @@ class SliceMixture(Kernel):
 
     def refresh(self, key: Key, state: SliceState, data: Data) -> SliceState:
         shard = as_shard(data)
-        own = self._sums(shard.items, state.position.local["assignment"], shard.mask)
-        return state._replace(sums=self.comm.sum(own))
+        hyper, local = state.position
+        sums = self.comm.sum(self._sums(shard.items, local["assignment"], shard.mask))
+        # the order belongs to labels that may have moved
+        order = draw_order(as_keys(key).noise, self.process, hyper, sums.counts)
+        return state._replace(order=order, sums=sums)
 
     def step(self, key: Key, state: SliceState, data: Data) -> tuple[SliceState, SlotInfo]:
         keys = as_keys(key)
@@ -167,10 +175,16 @@ class SliceMixture(Kernel):
         """All points of the shard, or its part of a random batch."""
         if self.batch_size is None:
             return Batch(jnp.arange(shard.capacity), shard.items, shard.mask)
-        num = min(self.batch_size // self.comm.size, shard.capacity)
+        own, rest = divmod(self.batch_size, self.comm.size)
+        num = min(own + (rest > 0), shard.capacity)
         rows = random_subset(self.comm.local_key(key), num, shard.size, shard.capacity)
         items = jax.tree.map(lambda x: x[rows], shard.items)
-        return Batch(rows, items, jnp.arange(num) < shard.size)
+        chance = 1 if own else rest / self.comm.size
+        if rest:  # the shards that move one point more are drawn in every step
+            turn_key = jax.random.fold_in(key, self.comm.size)
+            turn = jax.random.randint(turn_key, (), 0, self.comm.size)
+            own = own + ((self.comm.index() + turn) % self.comm.size < rest)
+        return Batch(rows, items, jnp.arange(num) < jnp.minimum(own, shard.size), chance)
 
     def _exact(self, count: Any) -> Any:
         """Whether a step has a law to keep; a warm start makes do with the sticks there are."""
@@ -200,7 +214,7 @@ class SliceMixture(Kernel):
 
     def _scaled(self, shard: Shard, batch: Batch, own: PyTree) -> PyTree:
         """Sums over all points, estimated from those over the batch."""
-        weight = shard.size / jnp.maximum(jnp.sum(batch.real), 1)
+        weight = shard.size / (batch.chance * jnp.maximum(jnp.sum(batch.real), 1))
         return self.comm.sum(jax.tree.map(lambda x: weight.astype(_real(x)) * x, own))
 
     def _moved_sums(
@@ -259,41 +273,6 @@ def _real(x: Array) -> Any:
 def round_at_random(key: Any, x: Float[Array, " n"]) -> Int[Array, " n"]:
     """Whole numbers with the mean x; the nearest ones would forget small changes."""
     return jnp.floor(x + jax.random.uniform(key, x.shape, x.dtype)).astype(jnp.int32)
-
-
-def swap_neighbours(
-    key: Any, order: Array, counts: Array, log_stick: Array, log_left: Array
-) -> Int[Array, " K"]:
-    """Exchange the clusters of neighbouring sticks, first of even pairs, then of odd ones.
-
-    Accepted with probability min(1, (w_j / w_{j+1})^(m_{j+1} - m_j)); without it large clusters
-    hardly ever come first.
-    """
-    log_weights, _ = stick_weights(log_stick, log_left)
-    log_ratio = log_weights[:-1] - log_weights[1:]
-    uniforms = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
-    index = jnp.arange(len(order))
-    for parity in (0, 1):
-        sizes = counts[order]
-        gain = (sizes[1:] - sizes[:-1]) * log_ratio
-        # empty clusters stay, or slots from past the capacity would come down in time
-        some = sizes[1:] + sizes[:-1] != 0
-        swap = some & (index[:-1] % 2 == parity) & (jnp.log(uniforms) < gain)
-        step = jnp.zeros_like(index).at[:-1].add(swap).at[1:].add(-swap.astype(index.dtype))
-        order = order[index + step]
-    return order
-
-
-def in_use(counts: Int[Array, " K"]) -> Bool[Array, " K"]:
-    """Which sticks are not past the last that has points."""
-    return jnp.flip(jax.lax.cummax(jnp.flip(counts > 0).astype(jnp.int32))) > 0
-
-
-def stick_weights(log_stick: Array, log_left: Array) -> tuple[Array, Array]:
-    """log w_j = log v_j + sum_{l<j} log(1 - v_l), and the log of what all of them leave."""
-    total = jnp.cumsum(log_left)
-    before = jnp.append(jnp.zeros((1,), total.dtype), total[:-1])
-    return log_stick + before, total[-1]
 
 
 def item_uniforms(key: Any, index: Array, dtype: Any) -> Array:

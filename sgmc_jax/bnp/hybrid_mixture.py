@@ -120,7 +120,7 @@ class HybridMixture(Kernel):
     ) -> Array:
         """New labels among the instantiated atoms, all points at once; anchors keep theirs."""
         block_rank = anchors.block_rank[blocks.block]
-        at_anchor = block_rank == anchors.atom_rank[labels]
+        at_anchor = blocks.real & (block_rank == anchors.atom_rank[labels])
         none = blocks.size
         first = jnp.full(self.capacity, none).at[labels].min(jnp.where(at_anchor, rank, none))
         frozen = at_anchor & (rank == first[labels])

@@ -77,7 +77,8 @@ def slice_mixture(
         process: `DirichletProcess(concentration)` or `PitmanYor(concentration, discount)`.
         family: the conjugate family of a cluster's items.
         batch_size: the number of points that a step moves; `None` for all. On several shards, each
-            moves its share of them, drawn among its own.
+            moves its share of them, drawn among its own; where that is no whole number, as many as
+            there are over move one more each, other shards in every step.
         weights: how sticks and parameters move: `"gibbs"`, drawn exactly given all labels;
             `"scir"` or `"sgrld"`, stochastically given a batch, for a `DirichletMultinomial` or
             `DirichletCategorical` family. `"gibbs"` costs no more, even from batches.

@@ -17,15 +17,8 @@ from ..families.dirichlet_multinomial import Multinomials
 from ..random import log_gamma
 from ..transitions import CIR, ExpandedMeanLangevin, GammaTotal, Phase
 from ._blocks import start_position
-from ._slice import (
-    Batch,
-    SliceMixture,
-    SliceState,
-    SliceSums,
-    in_use,
-    stick_weights,
-    swap_neighbours,
-)
+from ._slice import Batch, SliceMixture, SliceState, SliceSums
+from ._sticks import in_use, stick_weights, swap_neighbours
 
 
 class StochasticSlice(SliceMixture):
@@ -44,21 +37,34 @@ class StochasticSlice(SliceMixture):
         position, shard = start_position(self.process, position, data), as_shard(data)
         labels, hyper = position.local["assignment"], position.shared
         sums = self.comm.sum(self._sums(shard.items, labels, shard.mask))
-        points = Batch(jnp.arange(shard.capacity), shard.items, shard.mask)
-        stats, none = self._estimate(shard, points, labels), jnp.zeros(self.capacity)
-        stick_key, param_key = jax.random.split(as_keys(key).noise)
-        prior = self._stick_shapes(hyper, none)
-        sticks = _start(stick_key, self._stick_shapes(hyper, stats.count), prior)
-        params = _start(param_key, *self._shapes(stats))
+        order = jnp.arange(self.capacity)
+        sticks, params = self._gammas(as_keys(key).noise, shard, labels, hyper, order)
         return SliceState(
             position,
-            jnp.arange(self.capacity),
+            order,
             jnp.zeros_like(sticks[:, 0]),
             jnp.zeros_like(sticks[0, 0]),
             Multinomials(jax.nn.log_softmax(params)),
             sums,
             (sticks, params),
         )
+
+    def refresh(self, key: Key, state: SliceState, data: Data) -> SliceState:
+        order_key, gamma_key = jax.random.split(as_keys(key).noise)
+        state = super().refresh(order_key, state, data)
+        hyper, local = state.position
+        gammas = self._gammas(gamma_key, as_shard(data), local["assignment"], hyper, state.order)
+        return state._replace(gammas=gammas)
+
+    def _gammas(
+        self, key: Any, shard: Shard, labels: Array, hyper: dict[str, Array], order: Array
+    ) -> tuple[Float[Array, "K 2"], Float[Array, "K V"]]:
+        """The log gammas of sticks and parameters, drawn given all labels."""
+        stick_key, param_key = jax.random.split(key)
+        points = Batch(jnp.arange(shard.capacity), shard.items, shard.mask)
+        stats, none = self._estimate(shard, points, labels), jnp.zeros(self.capacity)
+        shapes, prior = (self._stick_shapes(hyper, n) for n in (stats.count[order], none))
+        return _start(stick_key, shapes, prior), _start(param_key, *self._shapes(stats))
 
     def _draw_mixture(
         self, keys: Keys, state: SliceState, shard: Shard, batch: Batch

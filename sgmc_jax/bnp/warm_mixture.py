@@ -30,7 +30,8 @@ class WarmMixture(HybridMixture):
     def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         keys = as_keys(key)
         count = jnp.asarray(0 if keys.count is None else keys.count)
-        eligible = jnp.ceil(self.blocks * 0.5 ** (count / self.cooling))
+        # the power underflows in the end, but one block is always left
+        eligible = jnp.maximum(1, jnp.ceil(self.blocks * 0.5 ** (count / self.cooling)))
         return super(WarmMixture, replace(self, eligible=eligible)).step(keys, state, data)
 
     def _on_star(

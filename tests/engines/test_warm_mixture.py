@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sgmc_jax import Vmap, sample
+from sgmc_jax._types import Keys
 from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, hybrid_mixture, warm_mixture
 
 KEY = jax.random.key(5)
@@ -46,6 +47,18 @@ def blocks_with_births(cooling):
 def test_it_cools_to_one_block():
     assert max(blocks_with_births(1.0)) == 1
     assert max(blocks_with_births(1e6)) > 1
+
+
+@pytest.mark.parametrize("count,num", [(0, 8), (9, 1), (400, 1), (10**6, 1), (2**31 - 1, 1)])
+def test_one_block_is_left_for_ever(count, num):
+    """Half as many every three steps: in float32 that is 0 after some 380 of them."""
+    flat = NormalKnownCovariance(np.zeros(2), 1e8 * np.eye(2), np.eye(2))
+    kernel = warm_mixture(DirichletProcess(50.0), flat, blocks=8, capacity=128)
+    state = kernel.init(KEY, None, jnp.asarray(X, jnp.float32))
+    keys = Keys(KEY, KEY, jnp.asarray(count, jnp.int32))
+    after, _ = kernel.step(keys, state, jnp.asarray(X, jnp.float32))
+    born = np.flatnonzero(after.position.local["assignment"])
+    assert len(np.unique(born // 12)) == num
 
 
 @pytest.mark.full

@@ -14,17 +14,16 @@ from sgmc_jax.bnp import (
     auxiliary_mixture,
     uncollapsed_mixture,
 )
-from tests.enumeration.test_mixture import (
+from tests.enumeration.partitions import (
     KEY,
-    NORMAL,
-    PROCESSES,
-    X,
+    chains,
     check_partitions,
     exact,
-    exact_weights,
     normal_marginal,
-    partition,
+    random_concentration,
+    total_variation,
 )
+from tests.enumeration.test_mixture import NORMAL, PROCESSES, X
 
 AUXILIARY = importlib.import_module("sgmc_jax.bnp.auxiliary_mixture")
 DP, DATA = PROCESSES["dp"], X[:, None]
@@ -43,9 +42,8 @@ def check_fails(kernel, process="dp"):
 
 def distance(kernel, num_steps=500):
     """The total variation between the law of the chain and the posterior."""
-    args = {"num_chains": 1024, "num_steps": num_steps, "burn_in": 50}
-    run = sample(KEY, kernel, None, DATA, reduce=partition, **args)
-    return np.abs(np.mean(run.trace.mean, 0) - exact(DP, normal_marginal, X)).sum() / 2
+    values = chains(kernel, DATA, num_steps=num_steps)
+    return total_variation(values, exact(DP, normal_marginal, X))[0]
 
 
 def mean_active(kernel):
@@ -68,11 +66,9 @@ def test_all_partitions_by_auxiliary_components(process, auxiliary):
 @full
 def test_auxiliary_components_and_a_random_concentration():
     """Gamma(2, 2), by quadrature."""
-    a = (np.arange(8_000) + 0.5) / 400
-    density = a * np.exp(-2 * a) / (a * (a + 1) * (a + 2) * (a + 3))
-    law = sum(np.sum(density * a**k) * exact_weights(k) for k in range(1, 5))
+    law = random_concentration(2.0, 2.0, normal_marginal, X)
     kernel = auxiliary_mixture(DirichletProcess(1.0, prior=(2.0, 2.0)), NORMAL, capacity=5)
-    check_partitions(kernel, law / law.sum(), DATA)
+    check_partitions(kernel, law, DATA)
 
 
 @full

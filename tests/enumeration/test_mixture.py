@@ -4,11 +4,9 @@ import importlib
 import itertools
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
 
 import sgmc_jax.bnp._collapsed as collapsed
 from sgmc_jax import sample
@@ -22,61 +20,21 @@ from sgmc_jax.bnp import (
 )
 from sgmc_jax.bnp._blocks import draw_anchors
 from sgmc_jax.bnp.hybrid_mixture import draw_weights
+from tests.enumeration.partitions import (
+    KEY,
+    check_partitions,
+    exact,
+    likelihoods,
+    normal_marginal,
+    prior,
+    random_concentration,
+)
 from tests.laws.moments import check_mean
 
-KEY = jax.random.key(3)
 MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_mixture")  # a function has this name too
 X = np.array([-1.0, -0.5, 0.6, 1.4])
 NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
 PROCESSES = {"dp": DirichletProcess(1.2), "py": PitmanYor(0.8, 0.3)}
-PAIRS = list(itertools.combinations(range(4), 2))
-WEIGHTS = 2 ** np.arange(6)
-
-
-def partitions():
-    """Every labelling in order of appearance."""
-    for labels in itertools.product(range(4), repeat=4):
-        if all(labels[i] <= max(labels[:i], default=-1) + 1 for i in range(4)):
-            yield labels
-
-
-def code(labels):
-    """A partition by which of the six pairs are together."""
-    return sum(int(w) for w, (i, j) in zip(WEIGHTS, PAIRS) if labels[i] == labels[j])
-
-
-def normal_marginal(x):
-    covariance = 0.5 * np.eye(len(x)) + 1.5
-    return multivariate_normal.logpdf(x, np.zeros(len(x)), covariance)
-
-
-def exact(process, marginal, x):
-    """prod_{j<K} (a + j d) prod_k prod_{i<m_k} (i - d) prod_k p(x_k), normalised."""
-    a, d = float(process.concentration), float(process.discount)
-    logs = {}
-    for labels in partitions():
-        clusters = [np.flatnonzero(np.array(labels) == k) for k in range(max(labels) + 1)]
-        log = sum(math.log(a + j * d) for j in range(1, len(clusters)))
-        for members in clusters:
-            log += sum(math.log(i - d) for i in range(1, len(members))) + marginal(x[members])
-        logs[code(labels)] = log
-    weights = np.exp(np.array(list(logs.values())) - max(logs.values()))
-    law = np.zeros(64)
-    law[list(logs)] = weights / weights.sum()
-    return law
-
-
-def partition(state, info):
-    z = state.position.local["assignment"]
-    together = jnp.stack([z[i] == z[j] for i, j in PAIRS])
-    return jax.nn.one_hot(jnp.sum(together * WEIGHTS), 64)
-
-
-def check_partitions(kernel, law, data, tolerance=0.025, **kwargs):
-    args = {"num_chains": 1024, "num_steps": 1_500, "burn_in": 50} | kwargs
-    run = sample(KEY, kernel, None, data, reduce=partition, **args)
-    check_mean(run.trace.mean, law, tolerance)
-
 
 QUICK = {("dp", 2, 3)}
 ANCHORED = [
@@ -122,11 +80,9 @@ def test_collapsed_mixture_of_counts():
 @pytest.mark.full
 def test_a_random_concentration():
     """The law of the partition under a concentration of law Gamma(2, 2), by quadrature."""
-    a = (np.arange(8_000) + 0.5) / 400
-    density = a * np.exp(-2 * a) / (a * (a + 1) * (a + 2) * (a + 3))
-    law = sum(np.sum(density * a**k) * exact_weights(k) for k in range(1, 5))
+    law = random_concentration(2.0, 2.0, normal_marginal, X)
     kernel = collapsed_mixture(DirichletProcess(1.0, prior=(2.0, 2.0)), NORMAL, capacity=8)
-    check_partitions(kernel, law / law.sum(), X[:, None])
+    check_partitions(kernel, law, X[:, None])
 
 
 @pytest.mark.full
@@ -134,27 +90,9 @@ def test_a_random_concentration_and_discount():
     """Gamma(2, 2) and a uniform discount, by quadrature over both."""
     a, d = np.meshgrid((np.arange(400) + 0.5) / 25, (np.arange(100) + 0.5) / 100)
     density = a * np.exp(-2 * a) / ((a + 1) * (a + 2) * (a + 3))
-    law = np.zeros(64)
-    for labels in partitions():
-        clusters = [np.flatnonzero(np.array(labels) == k) for k in range(max(labels) + 1)]
-        weight = density * np.prod([a + j * d for j in range(1, len(clusters))], axis=0)
-        for members in clusters:
-            weight = weight * np.prod([i - d for i in range(1, len(members))], axis=0)
-            weight = weight * math.exp(normal_marginal(X[members]))
-        law[code(labels)] = weight.sum()
+    law = (prior(a, d, 4) * density).sum((1, 2)) * likelihoods(normal_marginal, X)
     kernel = collapsed_mixture(PitmanYor(1.0, 0.5, prior=(2.0, 2.0)), NORMAL, capacity=8)
     check_partitions(kernel, law / law.sum(), X[:, None])
-
-
-def exact_weights(num_clusters):
-    """Unnormalised weights of the partitions into so many clusters, without the concentration."""
-    weights = np.zeros(64)
-    for labels in partitions():
-        clusters = [np.flatnonzero(np.array(labels) == k) for k in range(max(labels) + 1)]
-        if len(clusters) == num_clusters:
-            log = sum(math.lgamma(len(c)) + normal_marginal(X[c]) for c in clusters)
-            weights[code(labels)] = math.exp(log)
-    return weights
 
 
 # ------------------------------------------------------------------------------ planted faults
@@ -215,8 +153,8 @@ def test_a_forgotten_discount(monkeypatch):
 def test_an_atom_whose_weight_is_lost_as_it_is_demoted(monkeypatch):
     honest = collapsed._demote
 
-    def forgetful(sweep, k):
-        after = honest(sweep, k)
+    def forgetful(sweep, k, sign):
+        after = honest(sweep, k, sign)
         return after._replace(atoms=after.atoms._replace(log_tail=sweep.atoms.log_tail))
 
     monkeypatch.setattr(collapsed, "_demote", forgetful)

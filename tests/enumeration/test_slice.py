@@ -11,15 +11,14 @@ from sgmc_jax import ShardMap, Vmap, sample
 from sgmc_jax._types import as_keys
 from sgmc_jax.bnp import DirichletProcess, NormalInverseWishart, PitmanYor, _slice, slice_mixture
 from sgmc_jax.processes import pitman_yor
-from tests.enumeration.test_mixture import (
+from tests.enumeration.partitions import (
     KEY,
-    NORMAL,
-    X,
     check_partitions,
     exact,
-    exact_weights,
     normal_marginal,
+    random_concentration,
 )
+from tests.enumeration.test_mixture import NORMAL, X
 
 DATA = X[:, None]
 
@@ -53,13 +52,10 @@ def test_all_partitions(process, batch_size):
 @pytest.mark.full
 def test_a_random_concentration():
     """Gamma(2, 2), by quadrature."""
-    grid = (np.arange(4_000) + 0.5) / 200
-    density = grid * np.exp(-2 * grid)
-    rising = grid * (grid + 1) * (grid + 2) * (grid + 3)
-    law = sum(exact_weights(k) * np.sum(density * grid**k / rising) for k in range(1, 5))
+    law = random_concentration(2.0, 2.0, normal_marginal, X)
     kernel = slice_mixture(DirichletProcess(1.0, prior=(2.0, 2.0)), NORMAL, capacity=64)
     args = {"num_chains": 512, "num_steps": 1_500, "tolerance": 0.06}
-    check_partitions(kernel, law / law.sum(), DATA, **args)
+    check_partitions(kernel, law, DATA, **args)
 
 
 @pytest.mark.full

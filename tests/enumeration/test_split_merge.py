@@ -11,14 +11,8 @@ from sgmc_jax.bnp import (
     hybrid_mixture,
     split_merge,
 )
-from tests.enumeration.test_mixture import (
-    NORMAL,
-    PROCESSES,
-    X,
-    check_partitions,
-    exact,
-    normal_marginal,
-)
+from tests.enumeration.partitions import check_partitions, exact, normal_marginal
+from tests.enumeration.test_mixture import NORMAL, PROCESSES, X
 
 SplitMerge = type(split_merge(PROCESSES["dp"], NORMAL))
 

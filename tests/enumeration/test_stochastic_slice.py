@@ -16,7 +16,8 @@ from sgmc_jax.bnp import (
 )
 from sgmc_jax.bnp.stochastic_slice import StochasticSlice
 from sgmc_jax.processes import pitman_yor
-from tests.enumeration.test_mixture import KEY, NORMAL, check_partitions, exact
+from tests.enumeration.partitions import KEY, check_partitions, exact
+from tests.enumeration.test_mixture import NORMAL
 from tests.laws.moments import check_mean
 
 DATA = np.array([[3, 0, 1], [2, 1, 0], [0, 2, 0], [0, 3, 1]])

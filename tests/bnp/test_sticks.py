@@ -1,0 +1,216 @@
+"""The order of sticks given the sizes of clusters, and the points that shards move."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import betaln, gammaln
+from scipy.stats import chisquare
+
+from sgmc_jax import Vmap, cycle, sample
+from sgmc_jax.bnp import (
+    DirichletProcess,
+    NormalKnownCovariance,
+    PitmanYor,
+    collapsed_mixture,
+    slice_mixture,
+    split_merge,
+)
+from sgmc_jax.bnp._slice import SliceMixture
+from sgmc_jax.bnp._sticks import draw_order
+from sgmc_jax.collective import Collective, Shard
+from tests.laws.moments import check_mean
+
+KEY = jax.random.key(8)
+NORMAL = NormalKnownCovariance(np.zeros(1), np.eye(1), 4.0 * np.eye(1))
+SIZES = np.array([3, 1, 2])
+SLOTS = np.array([4, 0, 2])  # those of the three clusters
+
+
+def orders(key, process, capacity):
+    counts = jnp.zeros(capacity, jnp.int32).at[SLOTS].set(SIZES)
+    return draw_order(key, process, process.start(), counts)
+
+
+# ------------------------------------------------------------------------------- its law
+
+
+def log_probability(a, d, places):
+    """That of the clusters' sticks, numbers from 0, given the partition.
+
+    prod_j B(1 - d + m_j, a + j d + sum_{l>j} m_l) / B(1 - d, a + j d) is that of the labels by
+    sticks, as each v_j is a beta variate; by the partition's it is divided.
+    """
+    sizes = np.zeros(max(places) + 1)
+    sizes[list(places)] = SIZES
+    later = sizes.sum() - np.cumsum(sizes)
+    shape = a + d * np.arange(1, len(sizes) + 1)
+    labels = np.sum(betaln(1 - d + sizes, shape + later) - betaln(1 - d, shape))
+    births = np.log([a + j * d for j in range(1, len(SIZES))]).sum()
+    joins = np.sum(gammaln(SIZES - d) - gammaln(1 - d))
+    return labels - births - joins + gammaln(a + SIZES.sum()) - gammaln(a + 1)
+
+
+def p_value(process, num=40_000):
+    """That of Pearson's test of the places of the three clusters' sticks."""
+    keys = jax.random.split(KEY, num)
+    drawn = jax.jit(jax.vmap(lambda key: orders(key, process, 48)))(keys)
+    places = np.argsort(drawn, axis=1)[:, SLOTS]
+    a, d = float(process.concentration), float(process.discount)
+    found, expected = [], []
+    for each in itertools.permutations(range(12), 3):
+        found.append(np.sum(np.all(places == each, axis=1)))
+        expected.append(num * np.exp(log_probability(a, d, each)))
+    found, expected = np.array(found), np.array(expected)
+    some = expected > 20
+    found, expected = (np.append(x[some], num - x[some].sum()) for x in (found, expected))
+    assert len(found) > 20 and expected.min() > 10
+    return chisquare(found, expected).pvalue
+
+
+PROCESSES = [DirichletProcess(0.8), PitmanYor(0.8, 0.4), PitmanYor(-0.2, 0.7)]
+
+
+@pytest.mark.parametrize("process", PROCESSES)
+def test_the_order_has_its_law(process):
+    """A false alarm has probability 1e-6."""
+    assert p_value(process) > 1e-6
+
+
+@pytest.mark.parametrize("fault", ["index", "rest", "discount"])
+def test_an_order_of_another_law(fault, monkeypatch):
+    """Planted: an empty stick with the shape of the one before, the first or undiscounted ones."""
+    honest = PitmanYor.draw_sticks
+
+    def wrong(self, key, hyper, counts):
+        a, d = hyper["concentration"], hyper["discount"]
+        log_stick, log_left = honest(self, key, hyper, counts)
+        if fault == "index":
+            return honest(self, key, hyper | {"concentration": a - d}, counts)
+        if fault == "discount":
+            return honest(self, key, hyper | {"discount": 0 * d}, counts)
+        return log_stick, 0 * log_left
+
+    monkeypatch.setattr(PitmanYor, "draw_sticks", wrong)
+    assert p_value(PitmanYor(0.8, 0.4)) < 1e-6
+
+
+def test_empty_sticks_have_the_free_slots_in_turn():
+    drawn = jax.vmap(lambda key: orders(key, PROCESSES[1], 16))(jax.random.split(KEY, 100))
+    for order in np.asarray(drawn):
+        assert sorted(order) == list(range(16))
+        free = order[~np.isin(order, SLOTS)]
+        assert np.array_equal(free, np.sort(free))
+
+
+def test_no_slot_more_changes_the_order():
+    """Of few slots it is that of many, less those; a cluster is the last where they mattered."""
+    keys, some = jax.random.split(KEY, 100), 0
+    both = [np.asarray(jax.vmap(lambda k: orders(k, PROCESSES[1], n))(keys)) for n in (7, 64)]
+    for few, many in zip(*both):
+        assert np.array_equal(few, many[many < 7])
+        if not np.array_equal(few, many[:7]):
+            assert few[-1] in SLOTS
+            some += 1
+    assert some > 10
+
+
+@pytest.mark.parametrize("process", [DirichletProcess(1e-3), PitmanYor(0.0001, 0.97)])
+def test_an_order_where_hardly_anything_is_left(process):
+    """The weights of later sticks underflow in float32, but not their order."""
+    drawn = jax.vmap(lambda key: orders(key, process, 256))(jax.random.split(KEY, 20))
+    for order in np.asarray(drawn):
+        assert sorted(order) == list(range(256))
+        free = order[~np.isin(order, SLOTS)]
+        assert np.array_equal(free, np.sort(free))
+
+
+# ------------------------------------------------------------------------- in a cycle, growing
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("other", ["collapsed", "split_merge"])
+def test_a_cycle_that_grows_is_one_with_many_slots(other, x64):
+    rng = np.random.default_rng(0)
+    data = np.concatenate([rng.normal(c, 0.5, size=(6, 1)) for c in (-4.0, 0.0, 4.0)])
+    process = PitmanYor(1.0, 0.1)
+
+    def run(slots):
+        kernels = {"collapsed": collapsed_mixture, "split_merge": split_merge}
+        second = kernels[other](process, NORMAL, capacity=slots)
+        kernel = cycle(slice_mixture(process, NORMAL, capacity=slots), second)
+        return sample(KEY, kernel, None, data, num_steps=20)
+
+    few, many = run(16), run(64)
+    assert few.capacity > 16 and not any(np.any(i.overflow) for i in few.info.kernel.kernels)
+    labels = [run.trace.local["assignment"] for run in (few, many)]
+    assert len(np.unique(labels[1][-1])) > 2
+    assert np.array_equal(*labels)
+
+
+# ----------------------------------------------------------------------- batches on shards
+
+ITEMS = np.array([1.0, -2.0, 4.0, 0.5, 3.0])
+UNEVEN = [(2, 1), (5, 1), (1, 2), (3, 2), (5, 2), (1, 3), (2, 3), (4, 3)]
+
+
+def batches(batch_size, shards, num=20_000):
+    """Of many batches the rows' indices, which of them are real, and estimates of a sum."""
+    kernel = slice_mixture(DirichletProcess(1.0), NORMAL, batch_size, capacity=2)
+    comm = Collective("shard", shards) if shards > 1 else Collective()
+    object.__setattr__(kernel, "comm", comm)
+    per_shard = -(-5 // shards)
+    items = jnp.asarray(np.append(ITEMS, np.full(shards * per_shard - 5, 100.0)))
+    keys = jax.random.split(KEY, num)
+
+    def one(items, key):
+        start = comm.index() * per_shard
+        shard = Shard(items, jnp.clip(5 - start, 0, per_shard), start, 5)
+        batch = kernel._batch(key, shard)
+        own = jnp.sum(jnp.where(batch.real, batch.items, 0))
+        return start + batch.rows, batch.real, kernel._scaled(shard, batch, own)
+
+    each = jax.vmap(one, (None, 0))
+    if shards > 1:
+        return jax.vmap(each, (0, None), axis_name="shard")(items.reshape(shards, -1), keys)
+    return jax.tree.map(lambda x: x[None], each(items, keys))
+
+
+@pytest.mark.parametrize("batch_size,shards", UNEVEN)
+def test_batches_of_shards_have_their_size_and_an_unbiased_sum(batch_size, shards):
+    """By `check_mean` on 20,000 batches: a false alarm has probability 1e-6."""
+    index, real, sums = (np.asarray(x) for x in batches(batch_size, shards))
+    per_shard = -(-5 // shards)
+    sizes = np.clip(5 - per_shard * np.arange(shards), 0, per_shard)
+    drawn = real.sum((0, 2))
+    assert drawn.max() == batch_size or batch_size // shards + 1 > sizes.min()
+    assert np.all(drawn >= np.minimum(batch_size // shards, sizes).sum())
+    assert np.all(drawn <= batch_size)
+    for i in range(5):
+        assert np.any((index == i) & real)
+    assert np.all(index[real] < 5)
+    if batch_size == 5 and shards == 1:
+        np.testing.assert_allclose(sums[0], ITEMS.sum(), rtol=1e-5)
+    else:
+        check_mean(sums[0], ITEMS.sum(), 0.15)
+
+
+def test_shares_that_forget_how_rarely_they_are_drawn(monkeypatch):
+    """Planted: with one point on two shards, each point stands for its own shard."""
+    honest = SliceMixture._scaled
+
+    def unweighted(self, shard, batch, own):
+        return honest(self, shard, batch._replace(chance=1), own)
+
+    monkeypatch.setattr(SliceMixture, "_scaled", unweighted)
+    with pytest.raises(AssertionError, match="standard errors"):
+        test_batches_of_shards_have_their_size_and_an_unbiased_sum(1, 2)
+
+
+def test_a_batch_of_one_moves_on_two_shards():
+    kernel = slice_mixture(DirichletProcess(2.0), NORMAL, 1, capacity=32)
+    run = sample(KEY, kernel, None, 0.1 * ITEMS[:, None], num_steps=200, engine=Vmap(2))
+    moved = np.any(np.diff(run.trace.local["assignment"], axis=0) != 0, axis=0)
+    assert moved.all()
