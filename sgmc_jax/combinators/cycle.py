@@ -78,8 +78,9 @@ class Cycle(Kernel):
 
     def contract(self, position: Position) -> Contract:
         contracts = [kernel.contract(position) for kernel in self.kernels]
-        _agree("capacity", [c.capacity for c in contracts if c.capacity is not None])
-        _agree("blocks", [num for c in contracts for num in c.blocks])
+        capacities = [c.capacity for c in contracts if c.capacity is not None]
+        if len(set(capacities)) > 1:
+            raise ValueError(f"the capacity of kernels in a cycle must agree, got {capacities}")
         return Contract.join(contracts)
 
     def check(self, position: Position, data: Data) -> None:
@@ -94,15 +95,16 @@ def cycle(*kernels: Kernel) -> Cycle:
         what all of them leave invariant.
 
     Args:
-        *kernels: in their order; each one's caches are refreshed before it moves. Those that have
-            slots must have as many, and those that work in blocks of items as many blocks.
+        *kernels: in their order; each one's state is brought up to date before it moves
+            (`Kernel.refresh`). Those that have slots must have as many; on shards, those that work
+            in blocks of items as many blocks.
 
     Info:
         `kernels`, a tuple of their infos.
 
     Raises:
         TypeError: if one is not a kernel.
-        ValueError: if there is none, or their capacities or blocks differ.
+        ValueError: if there is none, or their capacities differ.
 
     Example:
         >>> import jax
@@ -121,8 +123,3 @@ def cycle(*kernels: Kernel) -> Cycle:
     made = Cycle(kernels)
     made.contract(None)
     return made
-
-
-def _agree(name: str, values: list[int]) -> None:
-    if len(set(values)) > 1:
-        raise ValueError(f"the {name} of kernels in a cycle must agree, got {values}")

@@ -1,0 +1,217 @@
+"""The position is all that others may move: exact laws of kernels that take turns, by enumeration.
+
+Each check gives a false alarm with probability below 1e-6; see `check_mean`.
+"""
+
+import itertools
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Dist, Kernel, cycle, draw, gibbs, sample, thin
+from sgmc_jax.bnp import (
+    DirichletProcess,
+    NormalKnownCovariance,
+    auxiliary_mixture,
+    collapsed_features,
+    collapsed_hdp,
+    collapsed_mixture,
+    hybrid_features,
+    hybrid_hdp,
+    hybrid_mixture,
+    slice_mixture,
+    split_merge,
+)
+from sgmc_jax.bnp.hybrid_mixture import HybridMixture
+from tests.enumeration import features as columns
+from tests.enumeration import test_features, test_hdp
+from tests.enumeration.partitions import (
+    check_partitions,
+    exact,
+    normal_marginal,
+    partition,
+    random_concentration,
+)
+from tests.laws.moments import check_mean
+
+KEY = jax.random.key(23)
+X = np.array([-1.0, -0.5, 0.6, 1.4])
+DATA = X[:, None]
+DP = DirichletProcess(1.2)
+NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
+full = pytest.mark.full
+
+
+class Renamed(NamedTuple):
+    position: Dist
+
+
+def renaming(rename):
+    """A kernel that gives all slots other names, at random."""
+
+    def step(key, state, data):
+        return Renamed(rename(key, *state.position)), None
+
+    return Kernel.from_functions(lambda key, position, data: Renamed(position), step)
+
+
+def rename_clusters(capacity, key, shared, local):
+    names = jax.random.permutation(key, capacity).astype(jnp.int32)
+    return Dist(shared, {"assignment": names[local["assignment"]]})
+
+
+def rename_dishes(capacity, key, shared, local):
+    names = jax.random.permutation(key, capacity).astype(jnp.int32)
+    weights = jnp.zeros_like(shared["weights"]).at[names].set(shared["weights"])
+    return Dist(shared | {"weights": weights}, {"assignment": names[local["assignment"]]})
+
+
+def rename_features(key, shared, local):
+    order = jax.random.permutation(key, local["features"].shape[1])
+    parameters = jax.tree.map(lambda x: x[order], shared["parameters"])
+    return Dist(shared | {"parameters": parameters}, {"features": local["features"][:, order]})
+
+
+# ----------------------------------------------------------------------------- mixtures
+
+MIXTURES = {
+    "hybrid": partial(hybrid_mixture, blocks=3),
+    "demotion": partial(hybrid_mixture, schedule="demotion"),
+    "collapsed": collapsed_mixture,
+    "auxiliary": auxiliary_mixture,
+    "slice": partial(slice_mixture),
+    "slice of batches": partial(slice_mixture, batch_size=3),
+    "split-merge": partial(split_merge, proposals=2),
+}
+
+
+def mixture(name, process=DP, capacity=32):
+    return MIXTURES[name](process, NORMAL, capacity=capacity)
+
+
+def pairs():
+    for one, other in itertools.combinations_with_replacement(MIXTURES, 2):
+        if (one, other) != ("split-merge", "split-merge"):  # it reaches no partition by itself
+            fast = (one, other) == ("hybrid", "slice")
+            yield pytest.param(one, other, marks=[] if fast else full)
+
+
+@pytest.mark.parametrize("one,other", list(pairs()))
+def test_pairs_of_mixture_samplers(one, other):
+    kernel = cycle(mixture(one), mixture(other))
+    law = exact(DP, normal_marginal, X)
+    check_partitions(kernel, law, DATA, num_chains=512, num_steps=600, tolerance=0.08)
+
+
+@full
+@pytest.mark.parametrize("name", [name for name in MIXTURES if name != "split-merge"])
+def test_mixtures_with_other_names(name):
+    kernel = cycle(mixture(name), renaming(partial(rename_clusters, 32)))
+    law = exact(DP, normal_marginal, X)
+    check_partitions(kernel, law, DATA, num_chains=512, num_steps=900, tolerance=0.1)
+
+
+# ------------------------------------------------------- a concentration of the user's own
+
+GRID = (np.arange(400) + 0.5) / 25  # of a Gamma(2, 2) prior
+LOG_PRIOR = np.log(GRID) - 2 * GRID - sum(np.log(GRID + i) for i in range(4))
+
+
+def concentration(rest):
+    """An exact draw of the concentration given K clusters of four points."""
+    labels = rest["z"].local["assignment"]
+    first = jnp.argmax(labels[:, None] == labels, axis=1)
+    num = jnp.sum(first == jnp.arange(len(labels)))
+    logits = jnp.asarray(LOG_PRIOR, jnp.float32) + num * jnp.log(jnp.asarray(GRID, jnp.float32))
+    return draw(
+        lambda key, data: jnp.asarray(GRID, jnp.float32)[jax.random.categorical(key, logits)]
+    )
+
+
+def of_blocks(name, capacity=32):
+    def build(rest):
+        process = DirichletProcess(rest["a"])
+        if name == "with split-merge":
+            return cycle(
+                mixture("hybrid", process, capacity), mixture("split-merge", process, capacity)
+            )
+        return mixture(name, process, capacity)
+
+    return gibbs(z=build, a=concentration)
+
+
+def check_blocks(kernel, **kwargs):
+    law = random_concentration(2.0, 2.0, normal_marginal, X)
+    labels = Dist(DP.start(), {"assignment": jnp.zeros(4, jnp.int32)})
+    of_z = lambda state, info: partition(state._replace(position=state.position["z"]), info)
+    args = {"num_chains": 512, "num_steps": 900, "burn_in": 50} | kwargs
+    run = sample(KEY, kernel, {"z": labels, "a": np.float32(1)}, DATA, reduce=of_z, **args)
+    check_mean(run.trace.mean, law, 0.08)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "hybrid" else full)
+        for name in [*MIXTURES, "with split-merge"]
+        if name != "split-merge"
+    ],
+)
+def test_a_block_sees_the_hyper_parameters_of_another(name):
+    check_blocks(of_blocks(name))
+
+
+@full
+def test_a_block_grows_and_is_thinned():
+    check_blocks(thin(of_blocks("hybrid", capacity=2), 2), num_steps=600)
+
+
+def test_hyper_parameters_of_an_old_target_are_seen(monkeypatch):
+    stale = lambda self, key, state, data: self.refresh(key, state, data)
+    monkeypatch.setattr(HybridMixture, "retarget", stale)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_blocks(of_blocks("hybrid"))
+
+
+# ----------------------------------------------------------------------- features and dishes
+
+
+def feature_kernels(model, which):
+    parts = test_features.MODELS[model]
+    hybrid = hybrid_features(*parts, blocks=2, capacity=10)
+    others = {
+        "names": renaming(rename_features),
+        "collapsed": collapsed_features(*parts, capacity=10),
+    }
+    return cycle(hybrid, others[which])
+
+
+@full
+@pytest.mark.parametrize("model", ["linear", "explicit", "counts"])
+@pytest.mark.parametrize("which", ["names", "collapsed"])
+def test_pairs_of_feature_samplers(model, which):
+    kernel = feature_kernels(model, which)
+    expected, states, few = test_features.law(model)
+    data = test_features.COUNTS if model == "counts" else columns.X
+    reduce = columns.statistics(states, few)
+    args = {"num_chains": 512, "num_steps": 900, "burn_in": 100, "reduce": reduce}
+    run = sample(KEY, kernel, None, data.astype(np.float32), **args)
+    common = expected > 1e-3
+    check_mean(run.trace.mean[:, common], expected[common], 0.08)
+
+
+@full
+@pytest.mark.parametrize("which", ["names", "collapsed", "demotion"])
+def test_pairs_of_hdp_samplers(which):
+    hybrid = test_hdp.make(blocks=3)
+    others = {
+        "names": renaming(partial(rename_dishes, 8)),
+        "collapsed": collapsed_hdp(test_hdp.PROCESS, test_hdp.NORMAL, capacity=8),
+        "demotion": hybrid_hdp(test_hdp.PROCESS, test_hdp.NORMAL, schedule="demotion", capacity=8),
+    }
+    kernel = cycle(hybrid, others[which])
+    test_hdp.check_partitions(kernel, test_hdp.NORMAL_LAW, test_hdp.GROUPS)
