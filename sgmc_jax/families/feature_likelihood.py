@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from .. import _checks, _tree
-from .._checks import as_real
+from .._checks import real
 from .._types import as_function
 from ._statistics import slot_normal
 from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, Hyper, RowLikelihood
@@ -55,7 +55,7 @@ class FeatureLikelihood(FeatureFamily):
     log_likelihood: Callable = eqx.field(converter=as_function)
     log_prior: Callable = eqx.field(converter=as_function)
     draw_prior: Callable = eqx.field(converter=as_function)
-    step_size: Array = eqx.field(converter=as_real, default=0.1)
+    step_size: Array = eqx.field(converter=real("step_size"), default=0.1)
     num_steps: int = eqx.field(static=True, default=5)
 
     explicit = True

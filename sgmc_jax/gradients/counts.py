@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from .. import _checks, _tree
+from .. import _checks, _returned, _tree
 from .._types import Data, Estimate, Estimator, Key, Position, Ungated, as_keys
 from ..batching import Batch, Batcher, Given
 from ..collective import as_shard
@@ -66,14 +66,15 @@ class MinibatchCounts(Estimator):
     batcher: Batcher
 
     def __init__(self, allocate: Allocation | Callable, alpha: Any, batcher: Batcher):
-        for leaf in jax.tree.leaves(alpha):
+        for leaf in jax.tree.leaves(alpha, is_leaf=lambda x: x is None):
+            _checks.number("alpha", leaf)
             _checks.positive("alpha", leaf)
         if not isinstance(batcher, Batcher):
             raise TypeError(
                 f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
             )
         self.allocation = as_allocation(allocate)
-        self.alpha = jax.tree.map(_checks.as_real, alpha)
+        self.alpha = jax.tree.map(_checks.real("alpha"), alpha)
         self.batcher = batcher
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
@@ -124,7 +125,9 @@ class MinibatchCounts(Estimator):
         self, position: Position, items: PyTree, allocations: PyTree, weight: Array
     ) -> PyTree:
         dtype = jnp.result_type(*jax.tree.leaves(position))
-        return self.allocation.counts(items, allocations, weight.astype(dtype))
+        counts = self.allocation.counts(items, allocations, weight.astype(dtype))
+        _returned.like(self.allocation.name, counts, position, "the position")
+        return counts
 
 
 class TableState(NamedTuple):
@@ -269,11 +272,19 @@ class AnchoredCounts(MinibatchCounts):
         rho: Any = 1.0,
     ):
         super().__init__(allocate, alpha, batcher)
+        if not callable(expect):
+            raise TypeError(
+                f"expect must be a function of (position, item), got {type(expect).__name__}"
+            )
         if isinstance(batcher, Given):
             raise TypeError("AnchoredCounts needs all of the data, but its batcher is Given")
-        self.centre = jax.tree.map(_checks.as_real, centre)
-        self.expected = Summand(0.0, expect)
-        self.rho = _checks.as_real(rho)
+        self.centre = jax.tree.map(_checks.real("centre"), centre)
+        self.expected = ExpectedCounts(_zeros, expect)
+        self.rho = _checks.as_real(rho, "rho")
+
+    def check(self, position: Position, data: Data) -> None:
+        _returned.like("centre", self.centre, position, "the position")
+        super().check(position, data)
 
     def init(self, key: Key, position: Position, data: Data) -> tuple[PyTree, PyTree]:
         exact = Minibatch(self.expected, self.batcher).full(self.centre, data)
@@ -292,6 +303,16 @@ class AnchoredCounts(MinibatchCounts):
 
     def on(self, batch: AllocationBatch, position: Position) -> Estimate:
         return _floored(super().on(batch, position), self.prior(position))
+
+
+class ExpectedCounts(Summand):
+    """What `expect` gives, shaped like the position."""
+
+    names: ClassVar[tuple[str, str]] = ("expect", "the position")
+
+
+def _zeros(position: Position) -> PyTree:
+    return jax.tree.map(lambda x: jnp.zeros(jnp.shape(x)), position)
 
 
 def _rows(table: PyTree, index: Array) -> PyTree:

@@ -38,7 +38,7 @@ class NoiseCovariance(eqx.Module):
         self.eigenvalues, self.basis = None, None
         if covariance is None:
             return
-        covariance = jax.tree.map(_checks.as_real, covariance)
+        covariance = jax.tree.map(_checks.real("noise_covariance"), covariance)
         if isinstance(covariance, jax.Array) and covariance.ndim == 2:
             self.eigenvalues, self.basis = _eigen(covariance)
         else:
