@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
@@ -119,9 +121,15 @@ def real_position(position: PyTree) -> None:
 
 def arrays(name: str, tree: PyTree) -> None:
     """Raise unless every leaf is an array of numbers, or a number."""
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+    is_sparse = lambda x: hasattr(x, "todense")
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_sparse):
+        where = f"{name}{jax.tree_util.keystr(path)}"
+        if is_sparse(leaf):
+            raise TypeError(
+                f"{where} must be an array of numbers, got the sparse {type(leaf).__name__}: "
+                "make it dense by its method toarray or todense"
+            )
         if not isinstance(leaf, jax.Array) and np.asarray(leaf).dtype.kind in "OSUMm":
-            where = f"{name}{jax.tree_util.keystr(path)}"
             raise TypeError(f"{where} must be an array of numbers, got {type(leaf).__name__}")
 
 
@@ -138,3 +146,25 @@ def finite(name: str, tree: PyTree) -> None:
 @jax.jit
 def _all_finite(x: Array) -> Array:
     return jnp.all(jnp.isfinite(x))  # compiled, so that no array of truths as large as x is made
+
+
+def some_items(num_items: int | None) -> None:
+    """Raise if there is data, but no item in it."""
+    if num_items == 0:
+        raise ValueError("data must have at least one item, got leading axes of length 0")
+
+
+def with_keys(function: Callable, *args: Any) -> Any:
+    """What `function` returns of a first argument `Keys`, which it may have taken for a key."""
+    try:
+        return function(*args)
+    except TypeError as error:
+        if "PRNG key" not in str(error) or "Keys" not in str(error):
+            raise
+        frames = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
+        owner = [x for x in frames if isinstance(x, eqx.Module)][-1:]
+        name = type(owner[0]).__name__ if owner else "this function"
+        raise TypeError(
+            f"{name} takes its key for a JAX key, but it is Keys(noise, batch, count): draw "
+            "with as_keys(key).noise, and a batcher with as_keys(key).batch"
+        ) from error

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from . import _tree
+from . import _checks, _returned, _tree
 from ._types import Data, Kernel, Keys, Ungated
 from .collective import Collective, Dist, PerShard
 
@@ -100,7 +100,7 @@ def guarded_step(
     kernel: Kernel, keys: Keys, state: Any, stopped: Array, data: Data
 ) -> tuple[Any, Array, RunInfo]:
     """One step of a chain that stays for ever at its last finite state once it leaves it."""
-    result = kernel.step(keys, state, data)
+    result = _checks.with_keys(kernel.step, keys, state, data)
     if not isinstance(result, tuple) or len(result) != 2:
         raise TypeError(f"step must return a pair (state, info), got {type(result).__name__}")
     moved, info = result
@@ -155,7 +155,7 @@ def start_carry(kernel: Kernel, state: Any, data: Data, plan: Plan) -> Carry:
     info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
     moments = None
     if plan.reduce is not None:
-        value = plan.reduce(present(state, plan), info)
+        value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
         zeros = jax.tree.map(lambda x: jnp.zeros_like(jnp.asarray(x)), value)
         moments = Moments(zeros, zeros, jnp.zeros((), jnp.result_type(float)))
     return Carry(state, stopped, jnp.zeros((), bool), info, moments)
@@ -265,7 +265,11 @@ def kept_shapes(plan: Plan, carry: Carry) -> PyTree:
 
 def _draw_shapes(plan: Plan, state: Any, info: Any) -> PyTree:
     return jax.eval_shape(
-        lambda state, info: _tree.strong(plan.record(present(state, plan), info)), state, info
+        lambda state, info: _tree.strong(
+            _returned.numbers("record", plan.record(present(state, plan), info))
+        ),
+        state,
+        info,
     )
 
 
@@ -281,7 +285,7 @@ def _running_info(mean: RunInfo, info: RunInfo, step: Array, share: Array) -> Ru
 
 
 def _add_moments(plan: Plan, moments: Moments, state: Any, info: RunInfo, counts: Array) -> Moments:
-    value = plan.reduce(present(state, plan), info)
+    value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
     step_size = getattr(info.kernel, "step_size", None)
     full = 1.0 if step_size is None else step_size
     weight = jnp.where(counts & info.finite, full, 0.0).astype(moments.weight.dtype)

@@ -42,10 +42,21 @@ def same_form(x: PyTree, y: PyTree) -> bool:
     return all(np.shape(x) == np.shape(y) for x, y in pairs)
 
 
-def numbers(what: str, value: PyTree) -> None:
-    """Raise unless every leaf is an array, or a number."""
+def numbers(what: str, value: PyTree) -> PyTree:
+    """`value`; raise unless every leaf is an array, or a number."""
     if not _all_numbers(value):
         raise TypeError(f"{what} must return arrays or numbers, got {describe(value)}")
+    return value
+
+
+def as_floats(what: str, value: PyTree) -> PyTree:
+    """`value` with floating leaves: the mean of whole numbers is none."""
+
+    def leaf(x: Any) -> Array:
+        x = jnp.asarray(x)
+        return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(jnp.result_type(float))
+
+    return jax.tree.map(leaf, numbers(what, value))
 
 
 def describe(tree: PyTree) -> str:

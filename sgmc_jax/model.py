@@ -300,6 +300,8 @@ class Summand(ItemSum):
         return Estimate(jax.tree.map(jnp.asarray, value))
 
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
+        if not jax.tree.leaves(items):
+            raise ValueError(f"data must have items for {self.names[0]}, got None")
         terms = self.per_item(position, items)
         return Estimate(
             jax.tree.map(lambda t: jnp.tensordot(weight.astype(t.dtype), t, axes=1), terms)
@@ -312,12 +314,7 @@ class Summand(ItemSum):
         def term(item: PyTree) -> PyTree:
             value, (name, model) = self.term(position, item), self.names
             _returned.like(name, value, value if any_form else prior, model)
-            return jax.tree.map(_floating, value)
+            # in whole numbers the weights would lose their fractions
+            return _returned.as_floats(name, value)
 
         return jax.vmap(term)(items)
-
-
-def _floating(x: Any) -> Array:
-    """`x` as a floating array: in whole numbers the weights would lose their fractions."""
-    x = jnp.asarray(x)
-    return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(jnp.result_type(float))

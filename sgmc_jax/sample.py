@@ -14,7 +14,7 @@ from . import _checks, _loop, _tree
 from ._host import Host
 from ._loop import Plan
 from ._programs import Layout
-from ._stream import Stream, open_data
+from ._stream import Stream, data_fingerprint, open_data
 from ._types import Data, Kernel, Keys, Position
 from .batching import Batcher, Given
 from .checkpoint import Checkpoint, fingerprint
@@ -176,9 +176,10 @@ def sample(
     host = Host(kernel, plan, layout, source, roots, (num_steps, burn_in))
     host.start(position)
     if checkpoint is not None:
-        static = (plan._replace(comm=None, num_rows=None), num_chains, burn_in, thin)
-        prints = fingerprint(key=tuple(roots), kernel=kernel, data=source.shapes, settings=static)
-        host.resume(Checkpoint(checkpoint, prints))
+        own = plan._replace(comm=None, num_rows=None, num_items=None)
+        static = (own, num_chains, burn_in, thin)
+        prints = fingerprint(key=tuple(roots), kernel=kernel, settings=static)
+        host.resume(Checkpoint(checkpoint, prints | data_fingerprint(source)))
     return host.run(chunk, progress, on_error)
 
 

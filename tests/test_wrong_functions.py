@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,7 +16,6 @@ from sgmc_jax import (
     Estimate,
     Full,
     FunctionModel,
-    Kernel,
     LinearModel,
     Minibatch,
     MinibatchCounts,
@@ -25,13 +23,10 @@ from sgmc_jax import (
     Summand,
     TableCounts,
     Uniform,
-    cycle,
     draw,
     find_mode,
     geometric_ornstein_uhlenbeck,
     hmc,
-    repeat,
-    sample,
     scir,
     sghmc,
     sgld,

@@ -83,7 +83,8 @@ class MinibatchCounts(Estimator):
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
         keys = as_keys(key)
         which, latent = jax.random.split(keys.batch)
-        batch, estate = self.batcher.draw(keys._replace(batch=which), estate, data)
+        keys = keys._replace(batch=which)
+        batch, estate = _checks.with_keys(self.batcher.draw, keys, estate, data)
         return AllocationBatch(batch, latent), estate
 
     def prior(self, position: Position) -> Estimate:

@@ -62,7 +62,7 @@ class Minibatch(Estimator):
         return self.batcher.init(key, data)
 
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Batch, PyTree]:
-        return self.batcher.draw(as_keys(key), estate, data)
+        return _checks.with_keys(self.batcher.draw, as_keys(key), estate, data)
 
     def prior(self, position: Position) -> Estimate:
         return self.model.prior(position)
@@ -98,6 +98,7 @@ class Minibatch(Estimator):
 
     def check(self, position: Position, data: Data) -> None:
         if not isinstance(data, Shard):
-            leading_axis(data)
+            num_items = leading_axis(data)
+            _checks.some_items(num_items if jax.tree.leaves(data) else None)
             _checks.finite("data", data)
         self.batcher.check(data)

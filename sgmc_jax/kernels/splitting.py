@@ -170,6 +170,9 @@ class Splitting(Kernel):
 
     def check(self, position: Position, data: Data) -> None:
         _checks.real_position(position)
+        if callable(self.step_size):
+            first = self._step_size_at(jnp.zeros((), jnp.int32))
+            _checks.positive("step_size(0)", first, zero=True)
         self.space.check(position)
         for piece in self.pieces.values():
             piece.check_position(position)
