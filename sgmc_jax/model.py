@@ -131,9 +131,11 @@ class FunctionModel(Model):
         loglik: Callable | None = None,
         loglik_batch: Callable | None = None,
     ):
-        self.logprior_function = as_function(logprior)
-        self.loglik_function = None if loglik is None else as_function(loglik)
-        self.loglik_batch_function = None if loglik_batch is None else as_function(loglik_batch)
+        self.logprior_function = as_function(logprior, "logprior")
+        self.loglik_function = None if loglik is None else as_function(loglik, "loglik")
+        self.loglik_batch_function = (
+            None if loglik_batch is None else as_function(loglik_batch, "loglik_batch")
+        )
 
     def logprior(self, position: Position) -> Array:
         return self.logprior_function(position)
@@ -186,9 +188,9 @@ class LinearModel(Model):
     predictor_slope: Callable | None
 
     def __init__(self, logprior: Callable, loglik: Callable, slope: Callable | None = None):
-        self.logprior_function = as_function(logprior)
-        self.predictor_loglik = as_function(loglik)
-        self.predictor_slope = None if slope is None else as_function(slope)
+        self.logprior_function = as_function(logprior, "logprior")
+        self.predictor_loglik = as_function(loglik, "loglik")
+        self.predictor_slope = None if slope is None else as_function(slope, "slope")
 
     def logprior(self, position: Position) -> Array:
         return self.logprior_function(position)
@@ -292,7 +294,7 @@ class Summand(ItemSum):
         self.prior_term = as_function(prior) if callable(prior) else prior
         if not callable(prior):
             _returned.numbers("prior", prior)
-        self.term = as_function(term)
+        self.term = as_function(term, "term")
 
     def prior(self, position: Position) -> Estimate:
         value = self.prior_term(position) if callable(self.prior_term) else self.prior_term

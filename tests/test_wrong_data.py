@@ -307,6 +307,7 @@ def test_documents_of_full_length_need_a_column_of_padding():
     documents = np.pad(COUNTS, ((0, 0), (0, 1)), constant_values=-1)
     jax.eval_shape(lambda: LDA_5.gibbs().init(KEY, LDA_5.start(KEY), jnp.asarray(documents)))
     LDA_5.gibbs().check(LDA_5.start(KEY), documents)
+    LDA_5.gibbs().check(LDA_5.start(KEY), LDA_5.documents(np.ones((3, 5), int)))
 
 
 def test_moments_of_whole_numbers_are_not_rounded():

@@ -16,6 +16,7 @@ from sgmc_jax import (
     Estimate,
     Full,
     FunctionModel,
+    Kernel,
     LinearModel,
     Minibatch,
     MinibatchCounts,
@@ -23,15 +24,18 @@ from sgmc_jax import (
     Summand,
     TableCounts,
     Uniform,
+    cycle,
     draw,
     find_mode,
     geometric_ornstein_uhlenbeck,
     hmc,
+    metropolis,
     scir,
     sghmc,
     sgld,
     sgrld_simplex,
 )
+from sgmc_jax.bnp import BetaBernoulli, FeatureLikelihood, hybrid_features
 from sgmc_jax.gradients import Allocation
 from sgmc_jax.kernels import Splitting
 from sgmc_jax.transitions import Friction, GradientKick, OrnsteinUhlenbeck, Phase, Transition
@@ -331,8 +335,60 @@ LETTERS = [
 ]
 
 
+# ------------------------------------------------------------------------- other functions
+
+
+def of_features(loglik=lambda theta, z, x: -jnp.sum((x - z @ theta) ** 2), prior=jnp.sum):
+    family = FeatureLikelihood(loglik, prior, lambda key: jax.random.normal(key, (2,)))
+    kernel = hybrid_features(BetaBernoulli(1.0), family, capacity=2)
+    return lambda: trace(kernel, None)
+
+
+def alone(key, state, data):
+    return state.position
+
+
+class State(NamedTuple):
+    position: jax.Array
+
+
+begins = lambda key, position, data: State(position)
+REST = [
+    Case("features", of_features(lambda theta, z, x: -((x - z @ theta) ** 2)), f"log_lik.*{ONE}"),
+    Case("features' prior", of_features(prior=lambda theta: theta), f"log_prior {ONE}float32"),
+    Case(
+        "energy",
+        lambda: trace(metropolis(sgld(GRAD, 0.1), lambda s: s.position, lambda key, s: s)),
+        f"energy {ONE}float32",
+    ),
+    Case(
+        "step in a cycle",
+        lambda: trace(cycle(sgld(GRAD, 0.1), Kernel.from_functions(begins, alone))),
+        r"step must return a pair \(state, info\)",
+    ),
+    Case("init", lambda: Kernel.from_functions(None, alone), "init must be a function.*NoneType"),
+    Case("step", lambda: Kernel.from_functions(alone, 3), "step must be a function, got int"),
+    Case("logprior", lambda: FunctionModel(3), "logprior must be a function, got int"),
+    Case("loglik", lambda: FunctionModel(prior, 3), "loglik must be a function, got int"),
+    Case("slope", lambda: LinearModel(prior, prior, 3), "slope must be a function, got int"),
+    Case("term of none", lambda: Summand(1.0, None), "term must be a function, got NoneType"),
+    Case("draw of none", lambda: draw(None), "function must be a function, got NoneType"),
+    Case(
+        "prior of features",
+        lambda: FeatureLikelihood(prior, 3, prior),
+        "log_prior must be a function, got int",
+    ),
+    Case(
+        "mode in no steps",
+        lambda: find_mode(KEY, VECTOR, ZERO, X, num_steps=0),
+        "num_steps must be a whole number.*0",
+        ValueError,
+    ),
+]
+
+
 @pytest.mark.parametrize(
-    "case", [*MODELS, *LINEAR, *SUMS, *STEPS, *LETTERS], ids=lambda case: case.name
+    "case", [*MODELS, *LINEAR, *SUMS, *STEPS, *LETTERS, *REST], ids=lambda case: case.name
 )
 def test_wrong_returns_are_refused(case: Case):
     with pytest.raises(case.error, match=re.compile(case.message, re.DOTALL)) as caught:

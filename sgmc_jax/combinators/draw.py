@@ -58,4 +58,4 @@ def draw(function: Callable) -> Draw:
         >>> state.position.shape
         (2,)
     """
-    return Draw(function)
+    return Draw(as_function(function, "function"))

@@ -27,7 +27,8 @@ def as_documents(counts: Any, vocabulary: int, length: int | None) -> Int[np.nda
     begin, lengths = before[starts[:-1]], np.diff(before[starts])
     longest = int(lengths.max(initial=0))
     if length is None:
-        length = max(longest, 1)
+        full = longest == vocabulary and np.all(lengths == longest)
+        length = longest + 1 if full else max(longest, 1)  # not to look like counts
     elif length < longest:
         raise ValueError(f"length must be at least {longest}, the longest document's, got {length}")
     tokens = np.repeat(columns, whole)

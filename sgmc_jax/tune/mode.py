@@ -66,6 +66,8 @@ def find_mode(
     """
     if not isinstance(model, Model):
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
+    if num_steps is not None:
+        _checks.whole("num_steps", num_steps)
     if callable(data) or isinstance(data, Iterator):
         raise TypeError(
             f"data must be arrays, all of the data, got {type(data).__name__}: a mode of streamed "
