@@ -123,7 +123,8 @@ def sample(
         engine: `Pmap(8)`, `ShardMap(8)` or `Vmap(8)`; `None` for one device.
         kernel_axis: 0 for a stack of kernels, which are all run with the same keys; else `None`.
         progress: show a bar, with a title if it is a string (needs tqdm).
-        checkpoint: a folder; each chunk is saved there, and a run found there is resumed.
+        checkpoint: a folder; each chunk is saved there, and a run found there is resumed, if its
+            key, kernel, data (of a stream the first batch) and settings are these.
         on_error: `"flag"` marks chains that turn non-finite in `info.finite` and freezes them at
             their last finite state; `"raise"` raises.
 
