@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from sgmc_jax import (
+    Batch,
     Estimate,
     Full,
     FunctionModel,
     Kernel,
     LinearModel,
     Minibatch,
+    MinibatchCounts,
     Summand,
     Uniform,
     cycle,
@@ -24,6 +26,7 @@ from sgmc_jax import (
     scir,
     sghmc,
     sgld,
+    sgnht,
 )
 from sgmc_jax.bnp import BetaBernoulli, FeatureLikelihood, hybrid_features
 from sgmc_jax.kernels import Splitting
@@ -38,6 +41,21 @@ def scheduled(schedule, kernel=sgld, grad=GRAD):
     return lambda: trace(kernel(grad, schedule))
 
 
+def alphas(alpha):
+    return scir(MinibatchCounts(lambda key, position, z: z, alpha, Uniform(5)), 0.1)
+
+
+class NoBatch(Uniform):
+    def draw(self, key, bstate, data):
+        return super().draw(key, bstate, data)[0]
+
+
+class OneWeight(Uniform):
+    def draw(self, key, bstate, data):
+        batch, bstate = super().draw(key, bstate, data)
+        return Batch(batch.items, batch.weight[0], batch.index, batch.distinct), bstate
+
+
 class Flat(Minibatch):
     """An estimator that forgets the axes of the position."""
 
@@ -50,6 +68,46 @@ class Flat(Minibatch):
 
 STEPS = [
     Case("h array", scheduled(jnp.ones(2)), r"step_size must be one number.*\(2,\)", ValueError),
+    Case(
+        "batch",
+        lambda: trace(sgld(Minibatch(FunctionModel(prior, loglik), NoBatch(5)), 0.1)),
+        "draw of NoBatch must return a Batch and the next state, got Batch",
+    ),
+    Case(
+        "weights",
+        lambda: trace(sgld(Minibatch(FunctionModel(prior, loglik), OneWeight(5)), 0.1)),
+        r"weight must have one number an item, of shape \(5,\), got shape \(\)",
+    ),
+    Case(
+        "alpha",
+        lambda: alphas(jnp.ones(3)).check(ZERO, X),
+        r"alpha must be a number, or.*float32\(2,\), got float32\(3,\)",
+        ValueError,
+    ),
+    Case(
+        "alpha tree",
+        lambda: alphas({"a": 1.0}).check(ZERO, X),
+        r"alpha must be a number, or.*float32\(2,\), got {a: float32\(\)}",
+        ValueError,
+    ),
+    Case(
+        "covariance tree",
+        lambda: sgld(GRAD, 0.1, noise_covariance={"a": 1.0}).check(ZERO, X),
+        r"noise_covariance must have the shape .*\(2,\), got {a",
+        ValueError,
+    ),
+    Case(
+        "temperatures",
+        lambda: trace(sgld(GRAD, 0.1, temperature=[1.0, 2.0])),
+        r"temperature must be one number, got shape \(2,\)",
+        ValueError,
+    ),
+    Case(
+        "thermostats",
+        lambda: trace(sgnht(GRAD, 0.1, [1.0, 2.0])),
+        r"thermostat must be one number, got shape \(2,\)",
+        ValueError,
+    ),
     Case(
         "schedule array",
         scheduled(lambda k: 0.1 * jnp.ones(2)),

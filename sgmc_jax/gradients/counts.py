@@ -16,7 +16,7 @@ from ..batching import Batch, Batcher, Given
 from ..collective import as_shard
 from ..model import Summand
 from .allocation import Allocation, as_allocation
-from .minibatch import Minibatch
+from .minibatch import Minibatch, drawn
 
 _NOWHERE = np.iinfo(np.int32).max  # an index past the end of any table
 
@@ -84,7 +84,7 @@ class MinibatchCounts(Estimator):
         keys = as_keys(key)
         which, latent = jax.random.split(keys.batch)
         keys = keys._replace(batch=which)
-        batch, estate = _checks.with_keys(self.batcher.draw, keys, estate, data)
+        batch, estate = drawn(self.batcher, keys, estate, data)
         return AllocationBatch(batch, latent), estate
 
     def prior(self, position: Position) -> Estimate:
@@ -120,6 +120,13 @@ class MinibatchCounts(Estimator):
     def check(self, position: Position, data: Data) -> None:
         _checks.finite("data", data)
         self.batcher.check(data)
+        try:
+            jax.eval_shape(self.prior, position)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "alpha must be a number, or have the structure and shapes of the position, "
+                f"{_returned.describe(position)}, got {_returned.describe(self.alpha)}"
+            ) from None
         self.allocation.check(position, data)
 
     def _counts(

@@ -118,6 +118,9 @@ class Splitting(Kernel):
 
     def init(self, key: Key, position: Position, data: Data) -> SplittingState:
         _checks.real_position(position)
+        _checks.one_number("temperature", self.temperature)
+        if self.thermostat is not None:
+            _checks.one_number("thermostat", self.thermostat)
         keys = as_keys(key)
         init_key, momentum_key = jax.random.split(keys.noise)
         momentum = None
