@@ -9,6 +9,7 @@ from ._types import Estimate as Estimate
 from ._types import Estimator as Estimator
 from ._types import Kernel as Kernel
 from ._types import Keys as Keys
+from ._types import as_keys as as_keys
 from .batching import Batch as Batch
 from .batching import Batcher as Batcher
 from .batching import Epoch as Epoch

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from . import _tree
+from . import _checks, _returned, _tree
 from ._types import Data, Kernel, Keys, Ungated
 from .collective import Collective, Dist, PerShard
 from .contract import merge_running, overflowed, slot_infos
@@ -102,7 +102,7 @@ def guarded_step(
     kernel: Kernel, keys: Keys, state: Any, stopped: Array, data: Data
 ) -> tuple[Any, Array, RunInfo]:
     """One step of a chain that stays for ever at its last finite state once it leaves it."""
-    result = kernel.step(keys, state, data)
+    result = _checks.with_keys(kernel.step, keys, state, data)
     if not isinstance(result, tuple) or len(result) != 2:
         raise TypeError(f"step must return a pair (state, info), got {type(result).__name__}")
     moved, info = result
@@ -156,7 +156,7 @@ def start_carry(kernel: Kernel, state: Any, data: Data, plan: Plan) -> Carry:
     info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
     moments = None
     if plan.reduce is not None:
-        value = plan.reduce(present(state, plan), info)
+        value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
         zeros = jax.tree.map(lambda x: jnp.zeros_like(jnp.asarray(x)), value)
         moments = Moments(zeros, zeros, jnp.zeros((), jnp.result_type(float)))
     return Carry(state, stopped, jnp.zeros((), bool), info, moments)
@@ -266,14 +266,19 @@ def kept_shapes(plan: Plan, carry: Carry) -> PyTree:
 
 def _draw_shapes(plan: Plan, state: Any, info: Any) -> PyTree:
     return jax.eval_shape(
-        lambda state, info: _tree.strong(plan.record(present(state, plan), info)), state, info
+        lambda state, info: _tree.strong(
+            _returned.numbers("record", plan.record(present(state, plan), info))
+        ),
+        state,
+        info,
     )
 
 
 def _add_moments(
     plan: Plan, kernel: Kernel, moments: Moments, state: Any, info: RunInfo, counts: Array
 ) -> Moments:
-    value, full = plan.reduce(present(state, plan), info), kernel.weight(info.kernel)
+    value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
+    full = kernel.weight(info.kernel)
     full = 1.0 if full is None else full
     weight = jnp.where(counts & info.finite, full, 0.0).astype(moments.weight.dtype)
     total = moments.weight + weight

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from . import _checks
-from .checkpoint import shapes
+from .checkpoint import contents, fingerprint, shapes
 from .collective import leading_axis
 
 _STREAM_BYTES = 16 * 2**20
@@ -27,6 +27,7 @@ class Resident:
         _checks.arrays("data", data)
         self.data = jax.tree.map(lambda x: x if isinstance(x, jax.Array) else jnp.asarray(x), data)
         self.num_items = leading_axis(self.data) if jax.tree.leaves(self.data) else None
+        _checks.some_items(self.num_items)
         self.shapes = shapes(self.data)
 
     @property
@@ -46,7 +47,9 @@ class Stream:
         except StopIteration:
             raise ValueError("data must have batches, got an iterator that has ended") from None
         self.pending = [self.first] if self.function is None else []
+        _checks.arrays("data", self.first)
         self.num_items = leading_axis(self.first)
+        _checks.some_items(self.num_items)
         self.shapes = shapes(self.first)
         size = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.first))
         self.max_batches = int(np.clip(_STREAM_BYTES // max(size, 1), 1, _MAX_BATCHES))
@@ -88,6 +91,13 @@ class Stream:
 
     def _next(self, index: int) -> PyTree:
         return next(self.iterator) if self.function is None else self.function(index)
+
+
+def data_fingerprint(source: Resident | Stream) -> dict[str, str]:
+    """What tells the data of a run from others: of a stream, its first batch."""
+    values = contents(source.first)
+    prints = {"shape of the data": source.shapes, "contents of the data": values}
+    return fingerprint(**prints)
 
 
 def open_data(data: Any, start: int) -> Resident | Stream:

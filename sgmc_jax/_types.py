@@ -182,11 +182,13 @@ class Kernel(eqx.Module):
             init: `(key, position, data) -> state`; the state has an attribute `position`.
             step: `(key, state, data) -> (state, info)`; `key` is one ordinary JAX key.
         """
-        return FunctionKernel(init, step)
+        return FunctionKernel(as_function(init, "init"), as_function(step, "step"))
 
 
-def as_function(function: Callable) -> Callable:
+def as_function(function: Callable, name: str = "this argument") -> Callable:
     """A callable that is a pytree: bound numbers are leaves, the function itself is static."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function, got {type(function).__name__}")
     if isinstance(function, eqx.Module | jax.tree_util.Partial):
         return cast(Callable, function)
     bound = (getattr(function, "args", ()), getattr(function, "keywords", {}))
@@ -221,7 +223,10 @@ class FunctionKernel(Kernel):
         return state
 
     def step(self, key: Key, state: Any, data: Data) -> tuple[Any, Any]:
-        return self.step_function(as_keys(key).noise, state, data)
+        result = self.step_function(as_keys(key).noise, state, data)
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise TypeError(f"step must return a pair (state, info), got {type(result).__name__}")
+        return result
 
 
 class Estimator(eqx.Module):

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from . import _checks
+from . import _checks, _returned
 from ._types import Data, Key, as_keys
 from .collective import Shard, as_shard, leading_axis
 from .random.feistel import permute, random_subset, round_words
@@ -161,6 +161,14 @@ class Given(Batcher):
     def __check_init__(self):
         _checks.whole("total", self.total)
 
+    def check(self, data: Data) -> None:
+        if isinstance(data, list) and len(data) > 1:
+            if all(_returned.same_form(batch, data[0]) for batch in data):
+                raise TypeError(
+                    "data must be one batch, an iterator of batches or a function i -> batch for "
+                    f"Given, got a list of {len(data)}: give iter(data), or data.__getitem__"
+                )
+
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         shard = as_shard(data)
         weight = shard.mask * (self.total / jnp.maximum(shard.total, 1))
@@ -179,6 +187,8 @@ def _take(shard: Shard, index: Array, num_real: Any, *, distinct: bool) -> Batch
 
 def _fits(batch_size: int, data: Data) -> None:
     num_items = leading_axis(data.items if isinstance(data, Shard) else data)
+    if not jax.tree.leaves(data):
+        raise ValueError(f"data must have items for a batch_size of {batch_size}, got None")
     if not isinstance(data, Shard) and batch_size > num_items:
         raise ValueError(
             f"batch_size must be at most the number of items, got {batch_size} for {num_items}"

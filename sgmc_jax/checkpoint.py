@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 Leaves = list[np.ndarray]
 Meta = dict[str, Any]
@@ -51,12 +52,13 @@ class Checkpoint:
         if not (self.path / _STATE).exists():
             return None
         state, meta = _read(self.path / _STATE)
-        for name, value in self.fingerprint.items():
-            if meta["fingerprint"].get(name) != value:
-                raise ValueError(
-                    f"checkpoint {self.path} belongs to another run: its {name} differs; "
-                    "give another folder or the same arguments"
-                )
+        there = meta["fingerprint"]
+        other = [name for name, value in self.fingerprint.items() if there.get(name) != value]
+        if other:
+            raise ValueError(
+                f"checkpoint {self.path} belongs to another run, with another {', '.join(other)}: "
+                "give another folder or the same arguments"
+            )
         self.num_segments = meta["num_segments"]
         draws = [_read(self._segment(i)) for i in range(self.num_segments)]
         return state, draws, meta
@@ -73,6 +75,41 @@ def fingerprint(**parts: Any) -> dict[str, str]:
 def shapes(tree: PyTree) -> list[str]:
     """The shapes and dtypes of a tree, as text."""
     return [f"{np.shape(x)} {getattr(x, 'dtype', type(x))}" for x in jax.tree.leaves(tree)]
+
+
+def contents(tree: PyTree) -> list[str]:
+    """A digest of the values of each leaf, alike on every process, whoever holds them."""
+    return [_digest(x) for x in jax.tree.leaves(tree)]
+
+
+def _digest(x: Any) -> str:
+    if not getattr(x, "is_fully_addressable", True):
+        return str(np.asarray(_checksum(x).addressable_data(0)))
+    if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        x = jax.random.key_data(x)
+    values = np.ascontiguousarray(np.asarray(x)).reshape(-1)
+    return hashlib.blake2b(values.view(np.uint8).data, digest_size=16).hexdigest()
+
+
+@jax.jit
+def _checksum(x: Array) -> Array:
+    """Sums of scrambled words, whole numbers that no order of addition changes."""
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        x = jnp.stack([x.real, x.imag])
+    word = jnp.dtype(f"uint{min(8 * x.dtype.itemsize, 32)}")
+    bits = x.astype(word) if x.dtype == bool else jax.lax.bitcast_convert_type(x, word)
+    place = jnp.zeros(bits.shape, jnp.uint32)
+    for axis, size in enumerate(bits.shape):
+        place = place * np.uint32(size) + jax.lax.broadcasted_iota(jnp.uint32, bits.shape, axis)
+    mixed = _scramble(bits.astype(jnp.uint32) ^ _scramble(place + np.uint32(1)))
+    return jnp.stack([jnp.sum(mixed), jnp.sum(_scramble(mixed))])
+
+
+def _scramble(x: Array) -> Array:
+    """The finaliser of MurmurHash3, a bijection of 32 bits."""
+    x = (x ^ (x >> 16)) * np.uint32(0x85EBCA6B)
+    x = (x ^ (x >> 13)) * np.uint32(0xC2B2AE35)
+    return x ^ (x >> 16)
 
 
 def _text(part: Any) -> bytes:

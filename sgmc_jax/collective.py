@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
+_HINT = "; the parts of a list are leaves: make an array of it by np.asarray"
+
 
 class Collective(eqx.Module):
     """What a sharded kernel may ask of the other shards; on one device it is the identity.
@@ -141,9 +143,13 @@ def leading_axis(tree: PyTree, name: str = "data") -> int:
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         where = f"{name}{jax.tree_util.keystr(path)}"
         if jnp.ndim(leaf) == 0:
-            raise ValueError(f"{where} must have a leading item axis, got a scalar")
+            in_list = path and isinstance(path[-1], jax.tree_util.SequenceKey)
+            hint = _HINT if in_list else ""
+            raise ValueError(f"{where} must have a leading item axis, got a scalar{hint}")
         lengths[where] = jnp.shape(leaf)[0]
     if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{where}: {length}" for where, length in lengths.items())
-        raise ValueError(f"the leading axes of {name} must agree, got {listed}")
+        listed = ", ".join(f"{where}: {length}" for where, length in list(lengths.items())[:4])
+        more = ", ..." if len(lengths) > 4 else ""
+        hint = _HINT if isinstance(tree, list) else ""
+        raise ValueError(f"the leading axes of {name} must agree, got {listed}{more}{hint}")
     return next(iter(lengths.values()), 0)

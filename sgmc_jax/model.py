@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from . import _returned
 from ._types import Estimate, Position, as_function
+from .collective import leading_axis
 
 
 class ItemSum(eqx.Module):
@@ -51,32 +53,52 @@ class Model(ItemSum):
 
     def loglik_batch(self, position: Position, items: PyTree) -> Float[Array, " n"]:
         """The log likelihood of each of a batch of items."""
-        return jax.vmap(self.loglik, (None, 0))(position, items)
+        return jax.vmap(self._loglik, (None, 0))(position, items)
 
     def logdensity(self, position: Position, data: PyTree) -> Array:
         """The log posterior density with all of the data, up to a constant."""
         if not jax.tree.leaves(data):
-            return self.logprior(position)
-        return self.logprior(position) + jnp.sum(self.loglik_batch(position, data))
+            return self._logprior(position)
+        return self._logprior(position) + jnp.sum(self._logliks(position, data))
 
     def score(self, position: Position, data: PyTree) -> PyTree:
         """The gradient of `logdensity`: what `ksd` wants."""
         return jax.grad(self.logdensity)(position, data)
 
     def prior(self, position: Position) -> Estimate:
-        logdensity, gradient = jax.value_and_grad(self.logprior)(position)
+        logdensity, gradient = jax.value_and_grad(self._logprior)(position)
         return Estimate(gradient, logdensity)
 
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
         def total(position: Position) -> Array:
-            logliks = self.loglik_batch(position, items)
+            logliks = self._logliks(position, items)
+            _check_weight(weight, logliks)
             return jnp.sum(weight.astype(logliks.dtype) * logliks)
 
         logdensity, gradient = jax.value_and_grad(total)(position)
         return Estimate(gradient, logdensity)
 
     def per_item(self, position: Position, items: PyTree) -> PyTree:
-        return jax.vmap(jax.grad(self.loglik), (None, 0))(position, items)
+        return jax.vmap(jax.grad(self._loglik), (None, 0))(position, items)
+
+    def _logprior(self, position: Position) -> Array:
+        """`logprior`, a scalar."""
+        return _returned.scalar(self._name("logprior"), self.logprior(position))
+
+    def _loglik(self, position: Position, item: PyTree) -> Array:
+        """`loglik`, a scalar."""
+        return _returned.scalar(self._name("loglik"), self.loglik(position, item))
+
+    def _logliks(self, position: Position, items: PyTree) -> Float[Array, " n"]:
+        """`loglik_batch`, one number an item: of another shape it would be summed all the same."""
+        num = leading_axis(items, "items")
+        if not jax.tree.leaves(items):
+            raise ValueError(f"data must have items for {self._name('loglik')}, got None")
+        name, wanted = self._name("loglik_batch"), f"one floating number an item, of shape ({num},)"
+        return _returned.floats(name, self.loglik_batch(position, items), (num,), wanted)
+
+    def _name(self, function: str) -> str:
+        return f"{function} of {type(self).__name__}"
 
 
 class FunctionModel(Model):
@@ -109,9 +131,11 @@ class FunctionModel(Model):
         loglik: Callable | None = None,
         loglik_batch: Callable | None = None,
     ):
-        self.logprior_function = as_function(logprior)
-        self.loglik_function = None if loglik is None else as_function(loglik)
-        self.loglik_batch_function = None if loglik_batch is None else as_function(loglik_batch)
+        self.logprior_function = as_function(logprior, "logprior")
+        self.loglik_function = None if loglik is None else as_function(loglik, "loglik")
+        self.loglik_batch_function = (
+            None if loglik_batch is None else as_function(loglik_batch, "loglik_batch")
+        )
 
     def logprior(self, position: Position) -> Array:
         return self.logprior_function(position)
@@ -120,7 +144,7 @@ class FunctionModel(Model):
         if self.loglik_function is None:
             if self.loglik_batch_function is None:
                 return jnp.zeros(())
-            return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
+            return self._logliks(position, jax.tree.map(lambda x: x[None], item))[0]
         return self.loglik_function(position, item)
 
     def loglik_batch(self, position: Position, items: PyTree) -> Array:
@@ -164,29 +188,26 @@ class LinearModel(Model):
     predictor_slope: Callable | None
 
     def __init__(self, logprior: Callable, loglik: Callable, slope: Callable | None = None):
-        self.logprior_function = as_function(logprior)
-        self.predictor_loglik = as_function(loglik)
-        self.predictor_slope = None if slope is None else as_function(slope)
+        self.logprior_function = as_function(logprior, "logprior")
+        self.predictor_loglik = as_function(loglik, "loglik")
+        self.predictor_slope = None if slope is None else as_function(slope, "slope")
 
     def logprior(self, position: Position) -> Array:
         return self.logprior_function(position)
 
     def loglik(self, position: Position, item: PyTree) -> Array:
-        x, y = item
-        return self.predictor_loglik(x @ position, y)
+        return self._of_predictor(*self._predictor(position, item, 1))
 
     def loglik_batch(self, position: Position, items: PyTree) -> Array:
-        x, y = items
-        return jax.vmap(self.predictor_loglik)(x @ position, y)
+        return jax.vmap(self._of_predictor)(*self._predictor(position, items, 2))
 
     def slopes(self, position: Position, items: PyTree) -> tuple[Array, Array]:
         """Each item's log likelihood, (n,), and its derivative in the predictor: (n,) or (n, k)."""
-        x, y = items
-        predictor = x @ position
+        predictor, y = self._predictor(position, items, 2)
         if self.predictor_slope is None:
-            return jax.vmap(jax.value_and_grad(self.predictor_loglik))(predictor, y)
-        loglik = jax.vmap(self.predictor_loglik)(predictor, y)
-        return loglik, jax.vmap(self.predictor_slope)(predictor, y)
+            return jax.vmap(jax.value_and_grad(self._of_predictor))(predictor, y)
+        loglik = jax.vmap(self._of_predictor)(predictor, y)
+        return loglik, jax.vmap(self._slope)(predictor, y)
 
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
         return _linear_sum(items[0], weight, *self.slopes(position, items))
@@ -202,8 +223,45 @@ class LinearModel(Model):
         there = self.slopes(centre.astype(position.dtype), items)
         return _linear_sum(items[0], weight, *jax.tree.map(jnp.subtract, here, there))
 
+    def _predictor(self, position: Position, items: PyTree, ndim: int) -> tuple[Array, Any]:
+        """The linear predictors of items, or of one, and their y."""
+        if not isinstance(items, tuple | list) or len(items) != 2:
+            raise TypeError(
+                f"data must be a pair (x, y) for {type(self).__name__}, got "
+                f"{_returned.describe(items)}"
+            )
+        x, y = items
+        if jnp.ndim(x) != ndim or jnp.shape(position)[:1] != jnp.shape(x)[-1:]:
+            raise ValueError(
+                f"position must be of shape (d,) or (d, k) and x of shape (n, d) for "
+                f"{type(self).__name__}, got {jnp.shape(position)} and rows x of shape "
+                f"{jnp.shape(x)[ndim - 1 :]}"
+            )
+        return x @ position, y
+
+    def _of_predictor(self, predictor: Array, y: Any) -> Array:
+        """`predictor_loglik`, a scalar."""
+        return _returned.scalar(self._name("loglik"), self.predictor_loglik(predictor, y))
+
+    def _slope(self, predictor: Array, y: Any) -> Array:
+        """`predictor_slope`, shaped like the predictor."""
+        assert self.predictor_slope is not None
+        value, shape = self.predictor_slope(predictor, y), jnp.shape(predictor)
+        wanted = f"floating numbers of the predictor's shape, {shape}"
+        return _returned.floats(self._name("slope"), value, shape, wanted)
+
+
+def _check_weight(weight: Array, logliks: Array) -> None:
+    """Raise unless there is a weight for each item."""
+    if jnp.shape(weight) != logliks.shape:
+        raise TypeError(
+            f"weight must have one number an item, of shape {logliks.shape}, got shape "
+            f"{jnp.shape(weight)}"
+        )
+
 
 def _linear_sum(x: Array, weight: Array, loglik: Array, slope: Array) -> Estimate:
+    _check_weight(weight, loglik)
     weight = weight.astype(slope.dtype)
     gradient = jnp.einsum("n...,nd->d...", jnp.einsum("n,n...->n...", weight, slope), x)
     return Estimate(gradient, jnp.sum(weight * loglik))
@@ -213,8 +271,11 @@ class Summand(ItemSum):
     """Any sum over the items plus a prior: expected counts, sufficient statistics, moments.
 
     Args:
-        prior: `position -> value`, or the value itself.
-        term: `(position, item) -> value`, the term of one item.
+        prior: `position -> value`, or the value itself; a number stands for itself everywhere.
+        term: `(position, item) -> value`, the term of one item, shaped like the prior's.
+
+    Raises:
+        TypeError: where a value is not of the form of the other.
 
     Example: the posterior Dirichlet parameter, as `scir` wants it.
         >>> import jax.numpy as jnp
@@ -227,19 +288,35 @@ class Summand(ItemSum):
     prior_term: Any
     term: Callable = eqx.field(converter=as_function)
 
+    names: ClassVar[tuple[str, str]] = ("term", "the prior")
+
     def __init__(self, prior: Any, term: Callable):
         self.prior_term = as_function(prior) if callable(prior) else prior
-        self.term = as_function(term)
+        if not callable(prior):
+            _returned.numbers("prior", prior)
+        self.term = as_function(term, "term")
 
     def prior(self, position: Position) -> Estimate:
         value = self.prior_term(position) if callable(self.prior_term) else self.prior_term
+        _returned.numbers("prior", value)
         return Estimate(jax.tree.map(jnp.asarray, value))
 
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
+        if not jax.tree.leaves(items):
+            raise ValueError(f"data must have items for {self.names[0]}, got None")
         terms = self.per_item(position, items)
         return Estimate(
             jax.tree.map(lambda t: jnp.tensordot(weight.astype(t.dtype), t, axes=1), terms)
         )
 
     def per_item(self, position: Position, items: PyTree) -> PyTree:
-        return jax.vmap(self.term, (None, 0))(position, items)
+        prior = self.prior(position).value
+        any_form = isinstance(prior, jax.Array) and prior.ndim == 0
+
+        def term(item: PyTree) -> PyTree:
+            value, (name, model) = self.term(position, item), self.names
+            _returned.like(name, value, value if any_form else prior, model)
+            # in whole numbers the weights would lose their fractions
+            return _returned.as_floats(name, value)
+
+        return jax.vmap(term)(items)

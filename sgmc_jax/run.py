@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, count
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +12,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ._loop import Moments
+
+_DIMENSIONS = ("kernel", "chain", "draw")
 
 
 class Run(eqx.Module):
@@ -39,8 +42,9 @@ class Run(eqx.Module):
     def to_arviz(self) -> Any:
         """The draws and infos as an ArviZ `DataTree` with groups `posterior` and `sample_stats`.
 
-        Leaves are named by their path in the position, a bare array `x`; a kernel axis becomes a
-        dimension `kernel` after chain and draw.
+        Leaves are named by their path in the position, a bare array `x`; a name that is taken, or
+        that of a dimension, is followed by a number. A kernel axis becomes a dimension `kernel`
+        after chain and draw.
 
         Raises:
             ImportError: without arviz-base.
@@ -50,21 +54,29 @@ class Run(eqx.Module):
 
         if isinstance(self.trace, Moments):
             raise ValueError("to_arviz needs draws, but this run kept moments only")
-        posterior, stats = self._named(self.trace), self._named(self.info)
+        finite = {"finite": self.info.finite}
+        posterior, stats = self._named(self.trace), self._named(finite, self.info.kernel)
         dims = {}
         if "kernel" in self.axes:
             names = [*posterior, *stats]
             dims = {name: ["kernel"] for name in names}
         return from_dict({"posterior": posterior, "sample_stats": stats}, dims=dims)
 
-    def _named(self, tree: PyTree) -> dict[str, np.ndarray]:
-        named = {}
-        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+    def _named(self, *trees: PyTree) -> dict[str, np.ndarray]:
+        named: dict[str, np.ndarray] = {}
+        leaves = [x for tree in trees for x in jax.tree_util.tree_leaves_with_path(tree)]
+        for path, leaf in leaves:
             parts = [str(getattr(p, "key", getattr(p, "name", getattr(p, "idx", p)))) for p in path]
             leaf = np.asarray(leaf)
             if "chain" not in self.axes:
                 leaf = np.expand_dims(leaf, self.axes.index("draw"))
             if "kernel" in self.axes:
                 leaf = np.moveaxis(leaf, 0, 2)
-            named[".".join(part for part in parts if part != "kernel") or "x"] = leaf
+            named[_unused(".".join(parts) or "x", {*named, *_DIMENSIONS})] = leaf
         return named
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """The name, or if it is taken the first of name_1, name_2, ... that is not."""
+    numbered = (f"{name}_{i}" for i in count(1))
+    return next(name for name in chain([name], numbered) if name not in taken)

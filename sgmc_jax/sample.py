@@ -15,7 +15,7 @@ from ._host import Host, one_kernel
 from ._loop import Plan
 from ._programs import Layout
 from ._start import Start
-from ._stream import Stream, open_data
+from ._stream import Stream, data_fingerprint, open_data
 from ._types import Data, Kernel, Keys, Position
 from .checkpoint import Checkpoint, fingerprint
 from .collective import Collective
@@ -127,7 +127,8 @@ def sample(
         position_axis: 0 if the leaves of `position` have a leading axis of length `num_chains`,
             `None` if they have not. Need not be said where their shapes tell that they have not.
         progress: show a bar, with a title if it is a string (needs tqdm).
-        checkpoint: a folder; each chunk is saved there, and a run found there is resumed.
+        checkpoint: a folder; each chunk is saved there, and a run found there is resumed, if its
+            key, kernel, data (of a stream the first batch) and settings are these.
         on_error: `"flag"` marks chains that turn non-finite in `info.finite` and freezes them at
             their last finite state; `"raise"` raises.
 
@@ -187,9 +188,10 @@ def sample(
     host = Host(kernel, plan, layout, source, roots, (num_steps, burn_in), contract.capacity)
     host.start(start)
     if checkpoint is not None:
-        static = (plan._replace(comm=None, num_rows=None), num_chains, burn_in, thin)
-        prints = fingerprint(key=tuple(roots), kernel=kernel, data=source.shapes, settings=static)
-        host.resume(Checkpoint(checkpoint, prints))
+        own = plan._replace(comm=None, num_rows=None, num_items=None)
+        static = (own, num_chains, burn_in, thin)
+        prints = fingerprint(key=tuple(roots), kernel=kernel, settings=static)
+        host.resume(Checkpoint(checkpoint, prints | data_fingerprint(source)))
     return host.run(chunk, progress, on_error)
 
 

@@ -345,11 +345,18 @@ def test_bad_input_is_refused(case: Case):
 
 
 @pytest.mark.parametrize(
-    "name, other", [("key", {"key": jax.random.key(1)}), ("data", {"data": DATA[:30]})]
+    "name, other",
+    [
+        ("key", {"key": jax.random.key(1)}),
+        ("shape of the data, contents of the data", {"data": DATA[:30]}),
+        ("contents of the data", {"data": DATA[::-1]}),
+        ("kernel", {"kernel": sgld(GRAD, 2e-2)}),
+        ("settings", {"thin": 2}),
+    ],
 )
 def test_a_checkpoint_of_another_run_is_refused(name, other, tmp_path):
     go(checkpoint=tmp_path)
-    with pytest.raises(ValueError, match=f"checkpoint .* its {name} differs"):
+    with pytest.raises(ValueError, match=f"checkpoint .* with another {name}: give"):
         go(checkpoint=tmp_path, **other)
 
 

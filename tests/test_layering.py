@@ -7,7 +7,7 @@ import sgmc_jax
 
 ROOT = Path(sgmc_jax.__file__).parent
 LAYERS = [
-    {"_types", "_checks", "_tree", "collective", "contract", "random", "special"},
+    {"_types", "_checks", "_returned", "_tree", "collective", "contract", "random", "special"},
     {"batching", "model", "combinators", "spaces", "transitions", "schedules"},
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},

@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks
@@ -17,6 +16,7 @@ from ..families import Family
 from ..processes import PitmanYor
 from ..random._words import uniform, word_keys, word_pair
 from ..random.feistel import permute, round_words
+from ._starts import check_labels, local_part
 
 Schedule = Literal["anchored", "demotion", "published"]
 
@@ -27,7 +27,7 @@ def start_position(process: PitmanYor, position: Any, data: PyTree) -> Dist:
     if position is None:
         labels = jnp.zeros(as_shard(data).capacity, jnp.int32)
     elif isinstance(position, Dist):
-        hyper, labels = hyper | position.shared, position.local["assignment"]
+        hyper, labels = hyper | position.shared, local_part(position, "assignment")
         hyper = pinned(hyper, process)
     labels, num = jnp.asarray(labels, jnp.int32), as_shard(data).capacity
     if labels.shape != (num,):
@@ -43,15 +43,7 @@ def check_start(family: Family, capacity: int, position: Any, data: PyTree) -> N
     if isinstance(data, Shard):
         return
     family.check(data)
-    labels = position.local["assignment"] if isinstance(position, Dist) else position
-    if labels is None or not _checks.is_concrete(labels):
-        return
-    labels = np.asarray(labels)
-    if np.any((labels < 0) | (labels >= capacity)):
-        raise ValueError(
-            f"position must have labels from 0 to {capacity - 1}, those of the capacity's slots, "
-            f"got {labels.min()} to {labels.max()}"
-        )
+    check_labels(position, as_shard(data).capacity, capacity)
 
 
 def pinned(hyper: dict[str, Any], *parts: Any) -> dict[str, Any]:

@@ -42,8 +42,13 @@ class Groups(NamedTuple):
         return cls(items, size)
 
 
-def check_groups(data: Groups) -> None:
-    """Raise unless sizes are whole numbers that fit the items."""
+def check_groups(data: Any) -> None:
+    """Raise unless the data are groups, of sizes that are whole numbers and fit the items."""
+    if not isinstance(data, Groups):
+        raise TypeError(
+            f"data must be Groups(items, size), got {type(data).__name__}; documents, rows padded "
+            "with -1, become Groups(documents, (documents >= 0).sum(1))"
+        )
     leading_axis(data)
     widths = {x.shape[1] if x.ndim > 1 else None for x in jax.tree.leaves(data.items)}
     if len(widths) != 1 or None in widths:

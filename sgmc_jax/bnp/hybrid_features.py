@@ -27,6 +27,7 @@ from ._blocks import (
     with_own_hyper,
 )
 from ._feature_tail import Atoms, draw_entries, sweep_block
+from ._starts import check_features, start_features
 
 
 class FeatureSums(NamedTuple):
@@ -70,14 +71,11 @@ class HybridFeatures(Kernel):
         shared["parameters"] = self.family.parameters(
             as_keys(key).noise, self.capacity, shard.items
         )
-        features = jnp.ones((shard.capacity, 1))
-        if position is not None:
+        if isinstance(position, Dist):
             shared = pinned(shared | position.shared, self.process, self.family)
-            features = position.local["features"]
-        features = jnp.asarray(features).astype(self.process.dtype)
-        features = jnp.pad(features, ((0, 0), (0, self.capacity - features.shape[1])))
         append = lambda x: jnp.pad(x, ((0, self.capacity - len(x)),) + ((0, 0),) * (x.ndim - 1))
         shared["parameters"] = jax.tree.map(append, shared["parameters"])
+        features = start_features(position, shard, self.process.dtype, self.capacity)
         own = self._sums(shared["parameters"], features, jnp.zeros((), bool), data)
         return FeatureState(Dist(shared, {"features": features}), self.comm.sum(own))
 
@@ -125,6 +123,7 @@ class HybridFeatures(Kernel):
     def check(self, position: Any, data: Data) -> None:
         if not isinstance(data, Shard):
             self.family.check(data)
+            check_features(self.process, self.capacity, position, as_shard(data).capacity)
 
     def _sums(self, params: PyTree, features: Array, overflow: Array, data: Data) -> FeatureSums:
         """This shard's part of the sums."""
@@ -288,7 +287,7 @@ def hybrid_features(
         of which those of the tail are zero if the family integrates them out; in `local` the
         `features`, (N, capacity), bool for `BetaBernoulli` and int32 for `GammaPoisson`. The
         initial position is `None` (one feature that all items have), or an array of features with
-        at most `capacity` columns as `Dist({}, {"features": features})`.
+        at most `capacity` columns, as `Dist({}, {"features": features})` where they are on shards.
 
     Info:
         `active`, the number of features; `overflow`, whether a birth found no slot.

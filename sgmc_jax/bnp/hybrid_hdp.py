@@ -38,7 +38,8 @@ from ._franchise import (
     sweep_block,
     sweep_restaurants,
 )
-from .groups import Groups, check_groups
+from ._starts import check_group_labels
+from .groups import check_groups
 
 
 class HDPSums(NamedTuple):
@@ -141,13 +142,12 @@ class HybridHDP(Kernel):
     def check(self, position: Any, data: Data) -> None:
         if isinstance(data, Shard):
             return
-        if not isinstance(data, Groups):
-            raise TypeError(f"data must be Groups(items, size), got {type(data).__name__}")
         check_groups(data)
         if _checks.is_concrete(data.size):
             width = jax.tree.leaves(data.items)[0].shape[1]
             present = np.arange(width) < np.asarray(data.size)[:, None]
             self.family.check(jax.tree.map(lambda x: np.asarray(x)[present], data.items))
+            check_group_labels(position, present, self.capacity)
 
     def _state(
         self,

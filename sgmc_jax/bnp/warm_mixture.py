@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .. import _checks
-from .._checks import as_real
+from .._checks import real
 from .._types import Data, Key, as_keys
 from ..contract import SlotInfo
 from ..families import Family
@@ -24,7 +24,7 @@ from .hybrid_mixture import HybridMixture, MixtureState
 class WarmMixture(HybridMixture):
     """See `warm_mixture`."""
 
-    cooling: Array = eqx.field(converter=as_real, kw_only=True)
+    cooling: Array = eqx.field(converter=real("cooling"), kw_only=True)
     eligible: Any = None
 
     def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:

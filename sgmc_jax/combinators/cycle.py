@@ -42,7 +42,12 @@ class Cycle(Kernel):
         keys, states = as_keys(key), []
         for i, kernel in enumerate(self.kernels):
             states.append(kernel.init(keys.fold(i), position, data))
-            position = states[-1].position  # the first may have made one of `None`
+            position = states[-1].position  # one that may begin from `None` gives it to the others
+            if position is None:
+                raise ValueError(
+                    f"position must not be None, from which {type(kernel).__name__}, number {i} of "
+                    "the cycle, cannot start: give one, or put a kernel that can before it"
+                )
         return CycleState(position, tuple(states))
 
     def step(self, key: Key, state: CycleState, data: Data) -> tuple[CycleState, CycleInfo]:
@@ -84,8 +89,9 @@ class Cycle(Kernel):
         return Contract.join(contracts)
 
     def check(self, position: Position, data: Data) -> None:
-        for kernel in self.kernels:
-            kernel.check(position, data)
+        for i, kernel in enumerate(self.kernels):
+            if i == 0 or position is not None:
+                kernel.check(position, data)
 
 
 def cycle(*kernels: Kernel) -> Cycle:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
+from .. import _returned
 from .._types import Data, Empty, Kernel, Key, Position, as_function, as_keys
 
 
@@ -29,8 +31,19 @@ class Draw(Kernel):
 
     def step(self, key: Key, state: DrawState, data: Data) -> tuple[DrawState, Empty]:
         value = self.function(as_keys(key).noise, data)
-        same_dtype = jax.tree.map(lambda v, x: jnp.asarray(v, x.dtype), value, state.position)
-        return DrawState(same_dtype), Empty()
+        _returned.like("draw's function", value, state.position, "the position")
+        return DrawState(jax.tree.map(_as_leaf, value, state.position)), Empty()
+
+
+def _as_leaf(value: Any, leaf: Any) -> Array:
+    """`value` in the dtype of the position's leaf, unless that would drop fractions."""
+    kind, dtype = jnp.result_type(value), jnp.result_type(leaf)
+    if jnp.issubdtype(kind, jnp.inexact) and not jnp.issubdtype(dtype, jnp.inexact):
+        raise TypeError(
+            f"draw's function must return the position's dtype, {dtype}, got {kind}: start from a "
+            "floating position"
+        )
+    return jnp.asarray(value, dtype)
 
 
 def draw(function: Callable) -> Draw:
@@ -47,4 +60,4 @@ def draw(function: Callable) -> Draw:
         >>> state.position.shape
         (2,)
     """
-    return Draw(function)
+    return Draw(as_function(function, "function"))

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .. import _tree
+from .. import _returned, _tree
 from .._types import Data, Kernel, Key, Keys, Position, as_function, as_keys
 from ..contract import Contract
 from ._common import with_position
@@ -49,7 +49,8 @@ class Metropolis(Kernel):
         redraw_key, move_key, accept_key = jax.random.split(keys.noise, 3)
         start = self.redraw(redraw_key, state.inner)
         end, _ = self.kernel.step(Keys(move_key, keys.batch, keys.count), start, data)
-        error = self.energy(end) - self.energy(start)
+        after, before = (_returned.scalar("energy", self.energy(state)) for state in (end, start))
+        error = after - before
         error = jnp.where(jnp.isnan(error), jnp.inf, error)  # a diverged proposal is refused
         accepted = jnp.log(jax.random.uniform(accept_key, dtype=error.dtype)) < -error
         inner = _tree.where(accepted, end, start)

@@ -14,7 +14,7 @@ from ._statistics import real_array
 
 def vector(name: str, value: Any, dim: int | None) -> Float[Array, " d"]:
     """A vector of size `dim`; a number stands for a constant one, of size 1 if `dim` is None."""
-    value = _checks.as_real(value)
+    value = _checks.as_real(value, name)
     _checks.finite(name, value)
     if value.ndim == 0:
         return jnp.broadcast_to(value, (1 if dim is None else dim,))
@@ -32,7 +32,7 @@ def positive_vector(name: str, value: Any, dim: int | None) -> Float[Array, " d"
 
 def positive_number(name: str, value: Any) -> Array:
     """A positive number as an array leaf."""
-    value = _checks.as_real(value)
+    value = _checks.as_real(value, name)
     if value.ndim:
         raise ValueError(f"{name} must be a number, got shape {value.shape}")
     _checks.positive(name, value)
@@ -41,7 +41,7 @@ def positive_number(name: str, value: Any) -> Array:
 
 def covariance_matrix(name: str, value: Any, dim: int) -> Float[Array, "d d"]:
     """A positive definite matrix; a number stands for that multiple of the identity."""
-    value = _checks.as_real(value)
+    value = _checks.as_real(value, name)
     if value.ndim == 0:
         _checks.positive(name, value)
         return value * jnp.eye(dim, dtype=value.dtype)

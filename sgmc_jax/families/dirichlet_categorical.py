@@ -57,7 +57,7 @@ class DirichletCategorical(Family):
     concentration: Array
 
     def __init__(self, concentration: Any, size: int | None = None):
-        concentration = _checks.as_real(concentration)
+        concentration = _checks.as_real(concentration, "concentration")
         if size is not None:
             _checks.whole("size", size)
         elif concentration.ndim == 0:

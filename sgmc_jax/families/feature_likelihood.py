@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -10,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
-from .. import _checks, _tree
-from .._checks import as_real
+from .. import _checks, _returned, _tree
+from .._checks import real
 from .._types import as_function
 from ._statistics import slot_normal
 from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, Hyper, RowLikelihood
@@ -52,10 +53,10 @@ class FeatureLikelihood(FeatureFamily):
         5 and 8, for parameters that are kept where nothing is conjugate.
     """
 
-    log_likelihood: Callable = eqx.field(converter=as_function)
-    log_prior: Callable = eqx.field(converter=as_function)
-    draw_prior: Callable = eqx.field(converter=as_function)
-    step_size: Array = eqx.field(converter=as_real, default=0.1)
+    log_likelihood: Callable = eqx.field(converter=partial(as_function, name="log_likelihood"))
+    log_prior: Callable = eqx.field(converter=partial(as_function, name="log_prior"))
+    draw_prior: Callable = eqx.field(converter=partial(as_function, name="draw_prior"))
+    step_size: Array = eqx.field(converter=real("step_size"), default=0.1)
     num_steps: int = eqx.field(static=True, default=5)
 
     explicit = True
@@ -106,7 +107,7 @@ class FeatureLikelihood(FeatureFamily):
             return jnp.sum(jnp.where(rows.real, terms, 0))
 
         def prior_part(params: PyTree) -> Array:
-            return jnp.sum(jnp.where(active, jax.vmap(self.log_prior)(params), 0))
+            return jnp.sum(jnp.where(active, jax.vmap(self._log_prior)(params), 0))
 
         def target(params: PyTree) -> tuple[Array, PyTree]:
             items = comm.sum(jax.value_and_grad(items_part)(params))
@@ -129,7 +130,7 @@ class FeatureLikelihood(FeatureFamily):
     def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Array:
         terms = self.loglik(params, rows.features, rows.items)
         active = jnp.any(rows.features > 0, axis=1)
-        prior = jnp.where(active, jax.vmap(self.log_prior)(params), 0)
+        prior = jnp.where(active, jax.vmap(self._log_prior)(params), 0)
         return jnp.sum(jnp.where(rows.real, terms, 0)) + jnp.sum(prior)
 
     def grow(self, stats: tuple, more: int) -> tuple:
@@ -158,9 +159,17 @@ class FeatureLikelihood(FeatureFamily):
     ) -> ExplicitRow:
         return ExplicitRow(self, params, item, entries)
 
+    def log_item(self, params: PyTree, entries: Array, item: PyTree) -> Array:
+        """`log_likelihood`, a scalar."""
+        return _returned.scalar("log_likelihood", self.log_likelihood(params, entries, item))
+
+    def _log_prior(self, theta: PyTree) -> Array:
+        """`log_prior`, a scalar."""
+        return _returned.scalar("log_prior", self.log_prior(theta))
+
     def loglik(self, params: PyTree, features: Array, items: PyTree) -> Array:
         """The log likelihood of every item."""
-        return jax.vmap(self.log_likelihood, (None, 1, 0))(params, features, items)
+        return jax.vmap(self.log_item, (None, 1, 0))(params, features, items)
 
 
 class ExplicitRows(EntryLikelihood):
@@ -186,10 +195,10 @@ class ExplicitRow(ExplicitRows, RowLikelihood):
     """One row, and the parameters of all its features."""
 
     def _loglik(self, features: Array) -> Array:
-        return self.family.log_likelihood(self.params, features, self.items)
+        return self.family.log_item(self.params, features, self.items)
 
     def ratio(self, entries: Array, params: PyTree) -> Array:
-        return self.family.log_likelihood(params, entries, self.items) - self._loglik(self.features)
+        return self.family.log_item(params, entries, self.items) - self._loglik(self.features)
 
 
 def _like(v: Array, x: Array) -> Array:

@@ -26,12 +26,12 @@ class LinearSums(NamedTuple):
     square: Float[Array, ""]
 
 
-def _as_prior(prior: Any) -> tuple[Array, Array] | None:
+def _inverse_gamma(name: str, prior: Any) -> tuple[Array, Array] | None:
     """The shape and scale of an inverse-gamma prior."""
-    if prior is None:
-        return None
-    shape, scale = prior
-    return positive_number("prior", shape), positive_number("prior", scale)
+    pair = _checks.positive_pair(name, prior, "(shape, scale)")
+    return (
+        None if pair is None else (positive_number(name, pair[0]), positive_number(name, pair[1]))
+    )
 
 
 class LinearGaussian(FeatureFamily):
@@ -95,8 +95,8 @@ class LinearGaussian(FeatureFamily):
         self.dim = dim
         self.noise_scale = positive_number("noise_scale", noise_scale)
         self.feature_scale = positive_number("feature_scale", feature_scale)
-        self.noise_prior = _as_prior(noise_prior)
-        self.feature_prior = _as_prior(feature_prior)
+        self.noise_prior = _inverse_gamma("noise_prior", noise_prior)
+        self.feature_prior = _inverse_gamma("feature_prior", feature_prior)
 
     def start(self) -> Hyper:
         return {"noise_scale": self.noise_scale, "feature_scale": self.feature_scale}

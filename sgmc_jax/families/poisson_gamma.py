@@ -67,7 +67,7 @@ class PoissonGamma(Family):
     rate: Array
 
     def __init__(self, shape: Any, rate: Any, size: int | None = None):
-        shape, rate = _checks.as_real(shape), _checks.as_real(rate)
+        shape, rate = _checks.as_real(shape, "shape"), _checks.as_real(rate, "rate")
         if size is not None:
             _checks.whole("size", size)
         elif shape.ndim or rate.ndim:

@@ -24,6 +24,11 @@ class Allocation(eqx.Module):
     exact: ClassVar[bool] = True
     """Whether a draw from scratch is one from the allocations' law given the position."""
 
+    @property
+    def name(self) -> str:
+        """What to call its counts in a message."""
+        return f"counts of {type(self).__name__}"
+
     @abstractmethod
     def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> PyTree:
         """The items' allocations given the position.
@@ -50,6 +55,10 @@ class FunctionAllocation(Allocation):
     """
 
     allocate: Callable = eqx.field(converter=as_function)
+
+    @property
+    def name(self) -> str:
+        return "allocate"
 
     def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> PyTree:
         keys = jax.random.split(key, len(jax.tree.leaves(items)[0]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
@@ -82,7 +83,7 @@ class ControlVariate(Anchored):
     """
 
     inner: Estimator
-    centre: Position
+    centre: Position = eqx.field(converter=_checks.real_tree("centre"))
 
     def __check_init__(self):
         refuse_streams("ControlVariate", self.inner)

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from .. import _checks, _tree
+from .. import _checks, _returned, _tree
 from .._types import Data, Estimate, Estimator, Key, Position, Ungated, as_keys
 from ..batching import Batch, Batcher
 from ..collective import as_shard
 from ..model import Summand
 from .allocation import Allocation, as_allocation
-from .minibatch import Minibatch
+from .minibatch import Minibatch, drawn
 
 _NOWHERE = np.iinfo(np.int32).max  # an index past the end of any table
 
@@ -66,14 +66,15 @@ class MinibatchCounts(Estimator):
     batcher: Batcher
 
     def __init__(self, allocate: Allocation | Callable, alpha: Any, batcher: Batcher):
-        for leaf in jax.tree.leaves(alpha):
+        for leaf in jax.tree.leaves(alpha, is_leaf=lambda x: x is None):
+            _checks.number("alpha", leaf)
             _checks.positive("alpha", leaf)
         if not isinstance(batcher, Batcher):
             raise TypeError(
                 f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
             )
         self.allocation = as_allocation(allocate)
-        self.alpha = jax.tree.map(_checks.as_real, alpha)
+        self.alpha = jax.tree.map(_checks.real("alpha"), alpha)
         self.batcher = batcher
 
     @property
@@ -86,7 +87,8 @@ class MinibatchCounts(Estimator):
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
         keys = as_keys(key)
         which, latent = jax.random.split(keys.batch)
-        batch, estate = self.batcher.draw(keys._replace(batch=which), estate, data)
+        keys = keys._replace(batch=which)
+        batch, estate = drawn(self.batcher, keys, estate, data)
         return AllocationBatch(batch, latent), estate
 
     def prior(self, position: Position) -> Estimate:
@@ -122,13 +124,22 @@ class MinibatchCounts(Estimator):
     def check(self, position: Position, data: Data) -> None:
         _checks.finite("data", data)
         self.batcher.check(data)
+        try:
+            jax.eval_shape(self.prior, position)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "alpha must be a number, or have the structure and shapes of the position, "
+                f"{_returned.describe(position)}, got {_returned.describe(self.alpha)}"
+            ) from None
         self.allocation.check(position, data)
 
     def _counts(
         self, position: Position, items: PyTree, allocations: PyTree, weight: Array
     ) -> PyTree:
         dtype = jnp.result_type(*jax.tree.leaves(position))
-        return self.allocation.counts(items, allocations, weight.astype(dtype))
+        counts = self.allocation.counts(items, allocations, weight.astype(dtype))
+        _returned.like(self.allocation.name, counts, position, "the position")
+        return counts
 
 
 class TableState(NamedTuple):
@@ -292,11 +303,19 @@ class AnchoredCounts(MinibatchCounts):
         rho: Any = 1.0,
     ):
         super().__init__(allocate, alpha, batcher)
+        if not callable(expect):
+            raise TypeError(
+                f"expect must be a function of (position, item), got {type(expect).__name__}"
+            )
         if batcher.streams:
             raise TypeError("AnchoredCounts needs all of the data, but its batcher is Given")
-        self.centre = jax.tree.map(_checks.as_real, centre)
-        self.expected = Summand(0.0, expect)
-        self.rho = _checks.as_real(rho)
+        self.centre = jax.tree.map(_checks.real("centre"), centre)
+        self.expected = ExpectedCounts(_zeros, expect)
+        self.rho = _checks.as_real(rho, "rho")
+
+    def check(self, position: Position, data: Data) -> None:
+        _returned.like("centre", self.centre, position, "the position")
+        super().check(position, data)
 
     def init(self, key: Key, position: Position, data: Data) -> tuple[PyTree, PyTree]:
         return super().init(key, position, data), self._anchor(data)
@@ -320,6 +339,16 @@ class AnchoredCounts(MinibatchCounts):
 
     def on(self, batch: AllocationBatch, position: Position) -> Estimate:
         return _floored(super().on(batch, position), self.prior(position))
+
+
+class ExpectedCounts(Summand):
+    """What `expect` gives, shaped like the position."""
+
+    names: ClassVar[tuple[str, str]] = ("expect", "the position")
+
+
+def _zeros(position: Position) -> PyTree:
+    return jax.tree.map(lambda x: jnp.zeros(jnp.shape(x)), position)
 
 
 def _rows(table: PyTree, index: Array) -> PyTree:

@@ -9,12 +9,23 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .. import _checks
-from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from .._types import Data, Estimate, Estimator, Key, Keys, Position, as_keys
 from ..batching import Batch, Batcher
 from ..collective import Shard, as_shard, leading_axis
 from ..model import ItemSum
 
 _FULL_CHUNK = 16_384  # items per piece of a pass over all data
+
+
+def drawn(batcher: Batcher, keys: Keys, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
+    """What a batcher draws, which is a batch and its next state."""
+    result = _checks.with_keys(batcher.draw, keys, bstate, data)
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Batch):
+        return result
+    raise TypeError(
+        f"draw of {type(batcher).__name__} must return a Batch and the next state, got "
+        f"{type(result).__name__}"
+    )
 
 
 class Minibatch(Estimator):
@@ -66,7 +77,7 @@ class Minibatch(Estimator):
         return self.batcher.init(key, data)
 
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Batch, PyTree]:
-        return self.batcher.draw(as_keys(key), estate, data)
+        return drawn(self.batcher, as_keys(key), estate, data)
 
     def prior(self, position: Position) -> Estimate:
         return self.model.prior(position)
@@ -102,6 +113,7 @@ class Minibatch(Estimator):
 
     def check(self, position: Position, data: Data) -> None:
         if not isinstance(data, Shard):
-            leading_axis(data)
+            num_items = leading_axis(data)
+            _checks.some_items(num_items if jax.tree.leaves(data) else None)
             _checks.finite("data", data)
         self.batcher.check(data)

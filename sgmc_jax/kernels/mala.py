@@ -49,4 +49,4 @@ def mala(grad: Estimator, step_size: Any) -> Metropolis:
     _checks.positive("step_size", step_size)
     if callable(step_size):
         raise TypeError("step_size must be a number for mala: a schedule breaks detailed balance")
-    return hmc(grad, jnp.sqrt(2 * _checks.as_real(step_size)), num_integration_steps=1)
+    return hmc(grad, jnp.sqrt(2 * _checks.as_real(step_size, "step_size")), num_integration_steps=1)

@@ -86,7 +86,7 @@ def sggmc(
         "A": GeodesicFlow(space),
         "B": GradientKick(space),
         "O": OrnsteinUhlenbeck(friction, temperature, covariance, space),
-        "F": Friction(_checks.as_real(friction)),
+        "F": Friction(_checks.as_real(friction, "friction")),
         "N": Noise(friction, temperature, covariance, space),
     }
     if isinstance(space, Euclidean):

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, PyTree
 
-from .. import _checks, _tree
+from .. import _checks, _returned, _tree
 from .._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
 from ..collective import holds_collective
 from ..contract import Contract
 from ..spaces import Euclidean, Space
-from ..transitions import Phase, Transition
+from ..transitions import Phase, Transition, check_phase
 from ..transitions.noise import NoisyTransition
 
 
@@ -112,14 +112,17 @@ class Splitting(Kernel):
         self.space = Euclidean() if space is None else space
         if not isinstance(self.space, Space):
             raise TypeError(f"space must be a Space such as Sphere(), got {type(space).__name__}")
-        self.temperature = _checks.as_real(temperature)
-        self.thermostat = None if thermostat is None else _checks.as_real(thermostat)
+        self.temperature = _checks.as_real(temperature, "temperature")
+        self.thermostat = None if thermostat is None else _checks.as_real(thermostat, "thermostat")
         for letter, piece in self.pieces.items():
             if isinstance(piece, NoisyTransition) and not callable(self.step_size):
                 piece.check(self.step_size / word.count(letter))
 
     def init(self, key: Key, position: Position, data: Data) -> SplittingState:
         _checks.real_position(position)
+        _checks.one_number("temperature", self.temperature)
+        if self.thermostat is not None:
+            _checks.one_number("thermostat", self.thermostat)
         keys = as_keys(key)
         init_key, momentum_key = jax.random.split(keys.noise)
         momentum = None
@@ -159,7 +162,7 @@ class Splitting(Kernel):
         """The state with the gradient at its position, if the word carries it."""
         if not self._carries:
             return state
-        gradient, estimator = self.grad.estimate(keys, state.estimator, state.position, data)
+        gradient, estimator = self._estimate(keys, state.estimator, state.position, data)
         return state._replace(gradient=gradient, estimator=estimator)
 
     def step(
@@ -167,7 +170,7 @@ class Splitting(Kernel):
     ) -> tuple[SplittingState, SplittingInfo]:
         keys = as_keys(key)
         count = state.count if keys.count is None else keys.count
-        h = self.step_size(count) if callable(self.step_size) else self.step_size
+        h = self._step_size_at(count)
         random = [letter for letter in self.word if self.pieces[letter].random]
         noise_keys = iter(split(keys.noise, max(1, len(random))))
         batch_keys = iter(split(keys.batch, max(1, self._num_estimates)))
@@ -178,11 +181,13 @@ class Splitting(Kernel):
             piece = self.pieces[letter]
             if piece.uses_field and not fresh:
                 draw = Keys(keys.noise, next(batch_keys), keys.count)
-                gradient, estimator = self.grad.estimate(draw, estimator, phase.position, data)
+                gradient, estimator = self._estimate(draw, estimator, phase.position, data)
                 fresh = True
             noise_key = next(noise_keys) if piece.random else None
             field = gradient.value if piece.uses_field else None
-            phase = piece(noise_key, phase, h / self.word.count(letter), field)
+            moved = piece(noise_key, phase, h / self.word.count(letter), field)
+            check_phase(letter, piece, phase, moved)
+            phase = moved
             fresh = fresh and not piece.moves
 
         scheduled = h if callable(self.step_size) else None
@@ -201,10 +206,28 @@ class Splitting(Kernel):
 
     def check(self, position: Position, data: Data) -> None:
         _checks.real_position(position)
+        if callable(self.step_size):
+            first = self._step_size_at(jnp.zeros((), jnp.int32))
+            _checks.positive("step_size(0)", first, zero=True)
         self.space.check(position)
         for piece in self.pieces.values():
             piece.check_position(position)
         self.grad.check(position, data)
+
+    def _step_size_at(self, count: Array) -> Array:
+        """h, one number: as an array it would be taken for one of each coordinate."""
+        if callable(self.step_size):
+            return _checks.one_number("step_size(count)", self.step_size(count))
+        return _checks.one_number("step_size", self.step_size)
+
+    def _estimate(
+        self, key: Key, estimator: PyTree, position: Position, data: Data
+    ) -> tuple[Estimate, PyTree]:
+        """The estimate at the position, and shaped like it."""
+        estimate, estimator = self.grad.estimate(key, estimator, position, data)
+        name = f"the estimate of {type(self.grad).__name__}"
+        _returned.like(name, estimate.value, position, "the position")
+        return estimate, estimator
 
     @property
     def _carries(self) -> bool:

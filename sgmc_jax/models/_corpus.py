@@ -27,7 +27,8 @@ def as_documents(counts: Any, vocabulary: int, length: int | None) -> Int[np.nda
     begin, lengths = before[starts[:-1]], np.diff(before[starts])
     longest = int(lengths.max(initial=0))
     if length is None:
-        length = max(longest, 1)
+        full = longest == vocabulary and np.all(lengths == longest)
+        length = longest + 1 if full else max(longest, 1)  # not to look like counts
     elif length < longest:
         raise ValueError(f"length must be at least {longest}, the longest document's, got {length}")
     tokens = np.repeat(columns, whole)
@@ -72,11 +73,22 @@ def _check_width(width: int, vocabulary: int) -> None:
 
 def check_documents(data: Any, vocabulary: int) -> None:
     """Raise unless concrete data are rows of word indices."""
+    if isinstance(data, tuple | list) or hasattr(data, "todense"):
+        raise TypeError(
+            f"data must be rows of word indices, got {type(data).__name__}: LDA.documents makes "
+            "them of dense or sparse counts"
+        )
     data = np.asarray(data)
     if data.ndim != 2 or data.dtype.kind not in "iu" or not len(data):
         raise ValueError(
             f"data must be rows of word indices, as LDA.documents makes them of counts, got "
             f"{data.dtype} of shape {data.shape}"
+        )
+    if data.shape[1] == vocabulary and np.all(data >= 0):
+        raise ValueError(
+            f"data must be rows of word indices, got a matrix of {vocabulary} columns, the "
+            "vocabulary, without padding (-1), which looks like counts: make documents of counts "
+            "by LDA.documents; to documents that all have so many words append a column of -1"
         )
     if data.size and not -1 <= data.min() <= data.max() < vocabulary:
         raise ValueError(

@@ -68,8 +68,8 @@ class LDA(eqx.Module):
 
     num_topics: int = eqx.field(static=True)
     vocabulary: int = eqx.field(static=True)
-    alpha: Array = eqx.field(converter=_checks.as_real)
-    beta: Array = eqx.field(converter=_checks.as_real)
+    alpha: Array = eqx.field(converter=_checks.real("alpha"))
+    beta: Array = eqx.field(converter=_checks.real("beta"))
     lanes: int = eqx.field(static=True, default=16)
 
     def __check_init__(self):

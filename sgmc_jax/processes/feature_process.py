@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .. import _checks
-from .._checks import as_real
+from .._checks import real
 from ..random.gamma import gamma
-from .pitman_yor import as_prior
+from .pitman_yor import gamma_prior
 
 _STEP = 0.7  # of the Metropolis walk in log c
 Hyper = dict[str, Array]
@@ -44,10 +44,10 @@ class FeatureProcess(eqx.Module):
         ValueError: if a number is not positive.
     """
 
-    mass: Array = eqx.field(converter=as_real)
-    concentration: Array = eqx.field(converter=as_real, default=1.0)
-    prior: Any = eqx.field(converter=as_prior, default=None)
-    concentration_prior: Any = eqx.field(converter=as_prior, default=None)
+    mass: Array = eqx.field(converter=real("mass"))
+    concentration: Array = eqx.field(converter=real("concentration"), default=1.0)
+    prior: Any = eqx.field(converter=gamma_prior("prior"), default=None)
+    concentration_prior: Any = eqx.field(converter=gamma_prior("concentration_prior"), default=None)
 
     dtype: ClassVar[Any]
 

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .. import _checks
-from .._checks import as_real
+from .._checks import real
 from ..random.gamma import gamma, log_gamma
-from .pitman_yor import as_prior, redraw_concentration
+from .pitman_yor import gamma_prior, redraw_concentration
 
 
 class HierarchicalDirichletProcess(eqx.Module):
@@ -39,10 +39,10 @@ class HierarchicalDirichletProcess(eqx.Module):
         alpha_0 is g.
     """
 
-    concentration: Array = eqx.field(converter=as_real)
-    group_concentration: Array = eqx.field(converter=as_real)
-    prior: Any = eqx.field(converter=as_prior, default=None)
-    group_prior: Any = eqx.field(converter=as_prior, default=None)
+    concentration: Array = eqx.field(converter=real("concentration"))
+    group_concentration: Array = eqx.field(converter=real("group_concentration"))
+    prior: Any = eqx.field(converter=gamma_prior("prior"), default=None)
+    group_prior: Any = eqx.field(converter=gamma_prior("group_prior"), default=None)
 
     def __check_init__(self):
         _checks.positive("concentration", self.concentration)

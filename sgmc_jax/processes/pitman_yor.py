@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -11,21 +13,16 @@ from jax.scipy.special import betaln
 from jaxtyping import Array
 
 from .. import _checks
-from .._checks import as_real
+from .._checks import as_real, real
 from ..random.gamma import gamma, log_gamma
 from ..special import log_rising_factorial
 
 _STEP = 0.7  # of the Metropolis walk in (log a, logit d)
 
 
-def as_prior(prior: Any) -> tuple[Array, Array] | None:
-    """A gamma prior's shape and rate."""
-    if prior is None:
-        return None
-    shape, rate = prior
-    for value in (shape, rate):
-        _checks.positive("prior", value)
-    return as_real(shape), as_real(rate)
+def gamma_prior(name: str) -> Callable[[Any], tuple[Array, Array] | None]:
+    """The converter of a field of that name, a gamma prior's shape and rate."""
+    return partial(_checks.positive_pair, name, parts="(shape, rate)")
 
 
 class PitmanYor(eqx.Module):
@@ -47,9 +44,9 @@ class PitmanYor(eqx.Module):
         Pitman and Yor (1997), The two-parameter Poisson-Dirichlet distribution.
     """
 
-    concentration: Array = eqx.field(converter=as_real)
-    discount: Array = eqx.field(converter=as_real)
-    prior: Any = eqx.field(converter=as_prior, default=None)
+    concentration: Array = eqx.field(converter=real("concentration"))
+    discount: Array = eqx.field(converter=real("discount"))
+    prior: Any = eqx.field(converter=gamma_prior("prior"), default=None)
 
     def __check_init__(self):
         a, d = self.concentration, self.discount
@@ -166,9 +163,9 @@ class DirichletProcess(PitmanYor):
 
     def __init__(self, concentration: Any = 1.0, prior: tuple[Any, Any] | None = None):
         _checks.positive("concentration", concentration)
-        self.concentration = as_real(concentration)
+        self.concentration = as_real(concentration, "concentration")
         self.discount = jnp.zeros_like(self.concentration)
-        self.prior = as_prior(prior)
+        self.prior = gamma_prior("prior")(prior)
 
     def redraw(self, key: Any, hyper: dict[str, Array], counts: Array) -> dict[str, Array]:
         """The concentration from its conditional, see `redraw_concentration`."""

@@ -18,3 +18,4 @@ from .total import FixedTotal as FixedTotal
 from .total import GammaTotal as GammaTotal
 from .transition import Phase as Phase
 from .transition import Transition as Transition
+from .transition import check_phase as check_phase

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import as_real
+from .._checks import real
 from ..spaces import Euclidean
 from .noise import NoiseCovariance, NoisyTransition
 from .transition import Phase
@@ -23,7 +23,7 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
     field, estimated anew from each minibatch, and V the variance of that estimate.
     """
 
-    scale: Array = eqx.field(converter=as_real)
+    scale: Array = eqx.field(converter=real("scale"))
     noise_covariance: NoiseCovariance = NoiseCovariance()
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True

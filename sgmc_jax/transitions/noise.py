@@ -14,6 +14,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _tree
+from .._returned import describe
 from .._types import Position
 from ..spaces import Space
 from .transition import Transition
@@ -38,7 +39,7 @@ class NoiseCovariance(eqx.Module):
         self.eigenvalues, self.basis = None, None
         if covariance is None:
             return
-        covariance = jax.tree.map(_checks.as_real, covariance)
+        covariance = jax.tree.map(_checks.real("noise_covariance"), covariance)
         if isinstance(covariance, jax.Array) and covariance.ndim == 2:
             self.eigenvalues, self.basis = _eigen(covariance)
         else:
@@ -48,11 +49,19 @@ class NoiseCovariance(eqx.Module):
 
     def check(self, position: Position) -> None:
         """Raise unless it is as large as the position."""
-        if self.eigenvalues is None or jnp.ndim(jax.tree.leaves(self.eigenvalues)[0]) == 0:
+        if self.eigenvalues is None:
             return
-        got, wanted = jax.tree.map(jnp.shape, (self.eigenvalues, position))
         if self.basis is not None:
             got, wanted = self.basis.shape, (_tree.size(position),) * 2
+        elif jax.tree.structure(self.eigenvalues) == jax.tree.structure(position):
+            # a number is the variance of all of its leaf
+            own = lambda e, x: jnp.shape(e) or jnp.shape(x)
+            got = jax.tree.map(own, self.eigenvalues, position)
+            wanted = jax.tree.map(jnp.shape, position)
+        elif isinstance(self.eigenvalues, jax.Array) and self.eigenvalues.ndim == 0:
+            return
+        else:
+            got, wanted = describe(self.eigenvalues), describe(position)
         if got != wanted:
             raise ValueError(f"noise_covariance must have the shape {wanted}, got {got}")
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import as_real
+from .._checks import real
 from ..spaces import Euclidean, Space
 from .noise import NoiseCovariance, NoisyTransition
 from .transition import Phase, Transition
@@ -22,8 +22,8 @@ class OrnsteinUhlenbeck(NoisyTransition):
     up for the noise of one stochastic gradient that kicks for h/2 before and h/2 after this piece.
     """
 
-    friction: Array = eqx.field(converter=as_real)
-    temperature: Array = eqx.field(converter=as_real, default=1.0)
+    friction: Array = eqx.field(converter=real("friction"))
+    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
     space: Space = Euclidean()
 
@@ -51,8 +51,8 @@ class Friction(Transition):
 class Noise(NoisyTransition):
     """N: `v <- v + N(0, 2 C T h - h^2 V)`."""
 
-    friction: Array = eqx.field(converter=as_real)
-    temperature: Array = eqx.field(converter=as_real, default=1.0)
+    friction: Array = eqx.field(converter=real("friction"))
+    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
     space: Space = Euclidean()
 

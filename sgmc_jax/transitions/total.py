@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
-from .._checks import as_real
+from .._checks import real
 from .._types import Position
 from ..random.gamma import log_gamma
 from .transition import Phase, Transition
@@ -19,6 +19,7 @@ from .transition import Phase, Transition
 class _Total(Transition):
     """What both have in common."""
 
+    keeps_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
 
     def check_position(self, position: Position) -> None:
@@ -52,7 +53,7 @@ class GammaTotal(_Total):
 class FixedTotal(_Total):
     """S: `theta_k <- total theta_k / sum(theta_k)` for each simplex k, with a constant total."""
 
-    total: Array = eqx.field(converter=as_real)
+    total: Array = eqx.field(converter=real("total"))
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         log_totals = jax.tree.map(

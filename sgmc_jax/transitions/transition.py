@@ -6,8 +6,10 @@ from abc import abstractmethod
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, PyTree
 
+from .. import _returned
 from .._types import Position
 
 
@@ -30,6 +32,8 @@ class Transition(eqx.Module):
     """Whether it draws random numbers."""
     moves: ClassVar[bool] = False
     """Whether it moves the position, after which the field is stale."""
+    keeps_field: ClassVar[bool] = False
+    """Whether it moves the position in a way that leaves the field as it is."""
     uses_field: ClassVar[bool] = False
     """Whether it needs the field."""
     uses_momentum: ClassVar[bool] = True
@@ -48,3 +52,24 @@ class Transition(eqx.Module):
 
     def check_position(self, position: Position) -> None:
         """Raise if a concrete position is unfit for this piece."""
+
+
+def check_phase(letter: str, piece: Transition, before: Phase, after: Any) -> None:
+    """Raise unless a piece returns a phase of the same form, moved no more than its class says."""
+    name = f"piece {letter!r}, {type(piece).__name__},"
+    if not isinstance(after, Phase):
+        raise TypeError(f"{name} must return a Phase, got {type(after).__name__}")
+    for field, old, new in zip(Phase._fields, before, after, strict=True):
+        _returned.like(name, new, old, f"the {field} it was given")
+        dtypes = [[x.dtype for x in jax.tree.leaves(tree)] for tree in (old, new)]
+        if dtypes[0] != dtypes[1]:
+            raise TypeError(
+                f"{name} must keep the dtype of the {field}, {_returned.describe(old)}, got "
+                f"{_returned.describe(new)}"
+            )
+    pairs = zip(jax.tree.leaves(before.position), jax.tree.leaves(after.position), strict=True)
+    if not (piece.moves or piece.keeps_field) and any(old is not new for old, new in pairs):
+        raise TypeError(
+            f"{name} moves the position, so that the gradient is stale after it: its class must "
+            "say `moves = True` (or `keeps_field = True`, if the field is the same there)"
+        )

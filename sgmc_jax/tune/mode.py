@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -65,6 +66,15 @@ def find_mode(
     """
     if not isinstance(model, Model):
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
+    if num_steps is not None:
+        _checks.whole("num_steps", num_steps)
+    if callable(data) or isinstance(data, Iterator):
+        raise TypeError(
+            f"data must be arrays, all of the data, got {type(data).__name__}: a mode of streamed "
+            "batches is that of the arrays they are taken from"
+        )
+    _checks.arrays("position", position)
+    _checks.arrays("data", data)
     position = _tree.strong(position)
     grad = Minibatch(model, Full() if batcher is None else batcher)
     _checks.real_position(position)

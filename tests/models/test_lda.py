@@ -82,7 +82,7 @@ def test_bad_input_is_refused():
         lda.perplexity(KEY, lda.start(KEY), DOCUMENTS[:1])
     with pytest.raises(ValueError, match="position must be a floating array.*int"):
         sample(KEY, lda.gibbs(), np.zeros((K, V), int), DOCUMENTS, num_steps=1)
-    with pytest.raises(ValueError, match=r"data must be rows of word indices.*\(0, "):
+    with pytest.raises(ValueError, match="data must have at least one item"):
         sample(KEY, lda.gibbs(), lda.start, DOCUMENTS[:0], num_steps=1)
     for kernel in (scir(lda.counts(Uniform(2)), 0.1), lda.gibbs(), lda.collapsed()):
         for position, data, message in [

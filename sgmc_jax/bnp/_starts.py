@@ -1,0 +1,102 @@
+"""The labels and the features that chains of the samplers of items begin with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from .. import _checks
+from .._returned import describe
+from ..collective import Dist, Shard
+
+
+def local_part(position: Any, name: str) -> Any:
+    """What a position says of the items: that leaf of a `Dist`, or an array as it is."""
+    if not isinstance(position, Dist):
+        return position
+    if not isinstance(position.local, dict) or name not in position.local:
+        raise ValueError(
+            f'position must be Dist({{}}, {{"{name}": array}}), or that array, got '
+            f"Dist with local {describe(position.local)}"
+        )
+    return position.local[name]
+
+
+def whole_rows(name: str, value: Any, num_items: int, ndim: int) -> np.ndarray | None:
+    """A start's whole numbers, one row an item, if concrete; raise if they are none."""
+    shape = jnp.shape(value)
+    if len(shape) != ndim or shape[0] != num_items:
+        wanted = f"({num_items},)" if ndim == 1 else f"({num_items}, ...), of {ndim} axes"
+        raise ValueError(f"position must have {name} of shape {wanted}, got shape {shape}")
+    if not _checks.is_concrete(value):
+        return None
+    value = np.asarray(value)
+    if value.dtype.kind not in "buif" or not np.array_equal(value, np.floor(value)):
+        raise ValueError(f"position must have {name} that are whole numbers, got {value.dtype}")
+    return value
+
+
+def start_features(position: Any, shard: Shard, dtype: Any, capacity: int) -> Array:
+    """The features that a chain begins with, one that all items have if none are given."""
+    num_items, features = shard.capacity, jnp.ones((shard.capacity, 1))
+    if position is not None:
+        features = jnp.asarray(local_part(position, "features"))
+    if features.shape[0] != num_items:
+        raise ValueError(
+            f"position must have a row for each of {num_items} items, as Dist({{}}, "
+            f'{{"features": features}}) where they are on shards: got the shape {features.shape}'
+        )
+    return jnp.pad(features.astype(dtype), ((0, 0), (0, capacity - features.shape[1])))
+
+
+def check_features(process: Any, capacity: int, position: Any, num_items: int) -> None:
+    """Raise unless given features are entries of the process, and fit the slots."""
+    if position is None:
+        return
+    features = local_part(position, "features")
+    entries = whole_rows("features", features, num_items, 2)
+    if jnp.shape(features)[1] > capacity:
+        raise ValueError(
+            f"position must have features of at most {capacity} columns, the capacity, got shape "
+            f"{jnp.shape(features)}"
+        )
+    most = 1 if process.dtype == jnp.bool_ else np.inf
+    if entries is not None and np.any((entries < 0) | (entries > most)):
+        raise ValueError(
+            f"position must have features from 0 to {most} for {type(process).__name__}, got "
+            f"{entries.min()} to {entries.max()}"
+        )
+
+
+def check_labels(position: Any, num_items: int, capacity: int) -> None:
+    """Raise unless given labels are whole numbers below the capacity, one an item."""
+    labels = None if position is None else local_part(position, "assignment")
+    if labels is None or isinstance(labels, list):
+        return
+    labels = whole_rows("labels", labels, num_items, 1)
+    if labels is not None:
+        _check_slots(labels, capacity)
+
+
+def check_group_labels(position: Any, present: np.ndarray, capacity: int) -> None:
+    """The same for grouped items, of which some are `present`, the others padding."""
+    labels = None if position is None else local_part(position, "assignment")
+    if labels is None or not _checks.is_concrete(labels):
+        return
+    if jnp.shape(labels) != present.shape:
+        raise ValueError(
+            f"position must have a label for each item, of shape {present.shape}, got shape "
+            f"{jnp.shape(labels)}"
+        )
+    _check_slots(np.asarray(labels)[present], capacity)
+
+
+def _check_slots(labels: np.ndarray, capacity: int) -> None:
+    if np.any((labels < 0) | (labels >= capacity)):
+        raise ValueError(
+            f"position must have labels from 0 to {capacity - 1}, those of the capacity's slots, "
+            f"got {labels.min()} to {labels.max()}"
+        )

@@ -1,0 +1,75 @@
+"""A checkpoint knows the data of its run by their contents."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from sgmc_jax import Full, FunctionModel, Given, Minibatch, sample, sgld
+from sgmc_jax.checkpoint import _checksum, contents
+
+KEY = jax.random.key(0)
+ZERO = jnp.zeros(2)
+X = np.random.default_rng(0).normal(size=(40, 2)).astype(np.float32)
+MODEL = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -0.5 * (z - x) @ (z - x))
+
+
+def run(path, data, batcher, num_steps=4):
+    kernel = sgld(Minibatch(MODEL, batcher), 1e-3)
+    return sample(KEY, kernel, ZERO, data, num_steps=num_steps, chunk=2, checkpoint=path)
+
+
+def test_one_changed_number_is_refused(tmp_path):
+    other = X.copy()
+    other[17, 1] += 1e-3
+    run(tmp_path, X, Full())
+    with pytest.raises(ValueError, match="with another contents of the data: give"):
+        run(tmp_path, other, Full())
+    assert len(run(tmp_path, X.copy(), Full(), 6).trace) == 6
+
+
+def test_another_stream_is_refused(tmp_path):
+    stream = lambda data: lambda i: data[5 * i : 5 * i + 5]
+    run(tmp_path, stream(X), Given(40))
+    with pytest.raises(ValueError, match="with another contents of the data: give"):
+        run(tmp_path, stream(X[::-1]), Given(40))
+    assert len(run(tmp_path, stream(X), Given(40), 6).trace) == 6
+
+
+def test_another_iterator_is_refused(tmp_path):
+    stream = lambda data: iter(data.reshape(8, 5, 2))
+    run(tmp_path, stream(X), Given(40))
+    with pytest.raises(ValueError, match="with another contents of the data: give"):
+        run(tmp_path, stream(X[::-1]), Given(40))
+    assert len(run(tmp_path, stream(X), Given(40), 6).trace) == 6
+
+
+def test_all_that_differs_is_named(tmp_path):
+    run(tmp_path, X, Full())
+    with pytest.raises(ValueError, match="another kernel, shape of the data, contents of the data"):
+        run(tmp_path, X[:30], Given(40))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "bfloat16", "complex64"])
+def test_contents_are_those_of_any_dtype(dtype):
+    x = jnp.asarray(np.arange(24) % 2 if dtype == "bool" else np.arange(24), dtype).reshape(4, 6)
+    for digest in (lambda x: contents([x]), lambda x: np.asarray(_checksum(x)).tolist()):
+        assert digest(x) == digest(x + jnp.zeros((), dtype))
+        assert digest(x) != digest(x.at[2, 3].set(x[2, 2]))
+        assert digest(x) != digest(x[:, ::-1])
+    assert contents([jax.random.key(0)]) != contents([jax.random.key(1)])
+    assert contents([np.asfortranarray(x)]) == contents([x])
+    assert contents([x[:0]]) == contents([x[:0]])
+
+
+def test_the_sum_of_a_global_array_does_not_depend_on_its_shards():
+    """What no process holds as a whole is summed where it is, with one result on all."""
+    x = jnp.asarray(X)
+    mesh = Mesh(np.array(jax.devices()), ("shard",))
+    for spec in (PartitionSpec("shard"), PartitionSpec()):
+        sums = _checksum(jax.device_put(x, NamedSharding(mesh, spec)))
+        assert sums.sharding.is_fully_replicated
+        assert np.array_equal(sums.addressable_data(0), _checksum(x))
+    rows = [_checksum(x[np.roll(np.arange(40), i)]) for i in range(40)]
+    assert len({tuple(np.asarray(row).tolist()) for row in rows}) == 40
