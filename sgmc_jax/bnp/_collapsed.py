@@ -99,7 +99,7 @@ def sweep_from(
         i, uniform = turn
         item = jax.tree.map(lambda x: x[i], items)
         old, sign = sweep.labels[i], real[i].astype(jnp.int32)
-        sweep = _demote(sweep, old, sign) if demote else sweep
+        sweep = _demote(sweep, old) if demote else sweep
         tail = ~sweep.atoms.instantiated
         left = _changed(family, _row(sweep, old), item, -sign, tail[old])
         others = sweep._replace(counts=sweep.counts.at[old].set(left.count))
@@ -164,12 +164,9 @@ def _put(old: Array, new: Array, x: Array, of_old: Array, of_new: Array) -> Arra
     return jax.lax.fori_loop(0, 2, write, x)
 
 
-def _demote(sweep: Sweep, k: Array, sign: Array) -> Sweep:
-    """The sweep with one point of slot k visited; with the last one, its atom joins the tail.
-
-    A visit to padding (sign 0) does not count.
-    """
-    unvisited, atoms = sweep.unvisited.at[k].add(-sign), sweep.atoms
+def _demote(sweep: Sweep, k: Array) -> Sweep:
+    """The sweep with one point of slot k visited; with the last one, its atom joins the tail."""
+    unvisited, atoms = sweep.unvisited.at[k].add(-1), sweep.atoms
     last = atoms.instantiated[k] & (unvisited[k] == 0)
     joined = jnp.logaddexp(atoms.log_tail, atoms.log_weight[k])
     return sweep._replace(

@@ -108,7 +108,8 @@ def test_empty_sticks_have_the_free_slots_in_turn():
 def test_no_slot_more_changes_the_order():
     """Of few slots it is that of many, less those; a cluster is the last where they mattered."""
     keys, some = jax.random.split(KEY, 100), 0
-    both = [np.asarray(jax.vmap(lambda k, n=n: orders(k, PROCESSES[1], n))(keys)) for n in (7, 64)]
+    draw = jax.vmap(orders, (0, None, None))
+    both = [np.asarray(draw(keys, PROCESSES[1], n)) for n in (7, 64)]
     for few, many in zip(*both):
         assert np.array_equal(few, many[many < 7])
         if not np.array_equal(few, many[:7]):

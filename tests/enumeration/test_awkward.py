@@ -125,17 +125,18 @@ def test_blocks_in_a_cycle_with_split_merge_moves(process, blocks, engine):
     check(cycle(anchored(process, blocks), moves), PROCESSES[process], engine=engine)
 
 
-def test_padding_that_is_an_anchor(monkeypatch):
-    """Planted: the padded rows of a block are taken for points."""
-    honest = HybridMixture._off_star
+def unmasked(honest):
+    """The fault: the padded rows of a block are taken for points."""
 
     class Unmasked(Blocks):
         real = property(lambda self: jnp.ones(self.shard.capacity, bool))
 
-    def blind(self, blocks, *args):
-        return honest(self, Unmasked(*blocks), *args)
+    return lambda self, blocks, *args: honest(self, Unmasked(*blocks), *args)
 
-    monkeypatch.setattr(HybridMixture, "_off_star", blind)
+
+def test_padding_that_is_an_anchor(monkeypatch):
+    """Planted."""
+    monkeypatch.setattr(HybridMixture, "_off_star", unmasked(HybridMixture._off_star))
     check_fails(anchored("dp", 2), PROCESSES["dp"], num_steps=SHORT)
 
 

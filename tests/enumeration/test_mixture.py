@@ -153,8 +153,8 @@ def test_a_forgotten_discount(monkeypatch):
 def test_an_atom_whose_weight_is_lost_as_it_is_demoted(monkeypatch):
     honest = collapsed._demote
 
-    def forgetful(sweep, k, sign):
-        after = honest(sweep, k, sign)
+    def forgetful(sweep, k):
+        after = honest(sweep, k)
         return after._replace(atoms=after.atoms._replace(log_tail=sweep.atoms.log_tail))
 
     monkeypatch.setattr(collapsed, "_demote", forgetful)
