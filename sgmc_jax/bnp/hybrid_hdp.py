@@ -16,14 +16,8 @@ from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
 from ..families import Family
 from ..processes import HierarchicalDirichletProcess
-from ._blocks import (
-    Anchors,
-    Blocks,
-    Schedule,
-    check_hybrid,
-    check_parts,
-    draw_anchors,
-)
+from ._blocks import Anchors, Blocks, Schedule, check_hybrid, check_parts, draw_anchors
+from ._centre import centre_of, centred, recentred
 from ._franchise import (
     Menu,
     Openings,
@@ -60,11 +54,13 @@ class HDPSums(NamedTuple):
 
 class HDPState(NamedTuple):
     """`position.shared` holds the hyper-parameters and the weights of the dishes in G_0, `rest`
-    being that of all others; `position.local` each item's `assignment` (S, L).
+    being that of all others; `position.local` each item's `assignment` (S, L). The statistics in
+    `sums` are those of `family.about(centre)`.
     """
 
     position: Dist
     sums: HDPSums
+    centre: Any = None
 
 
 class HybridHDP(Kernel):
@@ -97,6 +93,7 @@ class HybridHDP(Kernel):
 
     def _begin(self, key: Any, position: Dist, data: Data) -> HDPState:
         """The state at a position, whose weights all shards know."""
+        self = centred(self, data)
         hyper, local = position
         menu = Menu(jnp.zeros(self.capacity, bool), hyper["weights"], hyper["rest"])
         first = self.comm.index() == 0
@@ -105,6 +102,7 @@ class HybridHDP(Kernel):
 
     def step(self, key: Key, state: HDPState, data: Data) -> tuple[HDPState, MixtureInfo]:
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
+        self = recentred(self, state)
         keys = jax.random.split(as_keys(key).noise, 8)
         hyper_key, weight_key, star_key, rank_key, atom_key, label_key, tail_key, seat_key = keys
         blocks, sums = Blocks.of(data, self.blocks, self.comm), state.sums
@@ -141,7 +139,7 @@ class HybridHDP(Kernel):
             weights=append(sums.weights),
         )
         hyper = hyper | {"weights": append(hyper["weights"])}
-        return replace(self, capacity=capacity), HDPState(Dist(hyper, local), sums)
+        return replace(self, capacity=capacity), HDPState(Dist(hyper, local), sums, state.centre)
 
     def check(self, position: Any, data: Data) -> None:
         if isinstance(data, Shard):
@@ -190,7 +188,7 @@ class HybridHDP(Kernel):
         )
         sums = self.comm.sum(own)
         hyper = hyper | {"weights": sums.weights, "rest": sums.rest}
-        return HDPState(Dist(hyper, {"assignment": labels}), sums)
+        return HDPState(Dist(hyper, {"assignment": labels}), sums, centre_of(self.family))
 
     def _off_star(
         self,
