@@ -48,13 +48,12 @@ class Normals(NamedTuple):
 
 
 class StudentT(NamedTuple):
-    """K Student laws: degrees of freedom plus D (K,), b (K, D), U, u (K, D), and a constant (K,).
+    """K Student laws: degrees of freedom plus D (K,), U (K, D, D), u (K, D), and a constant (K,).
 
-    The squared distance of an item is |U (x - c - b) + u|^2, where c is the family's centre.
+    The squared distance of an item is |U (x - c) - u|^2, where c is the family's centre.
     """
 
     power: Array
-    mean: Array
     whitener: Array
     shift: Array
     constant: Array
@@ -166,9 +165,8 @@ class NormalInverseWishart(LocatedFamily):
         key_gamma, key_normal = jax.random.split(key)
         kappa, nu, mean, gap, factor = own._scatter(stats)
         d, n = self.dim, stats.count
-        whitener = _inverse(factor)
-        root = jnp.sqrt(own.mean_strength * n / kappa)[:, None]
-        whitener = product(_rank_one(root * product(whitener, gap[..., None])[..., 0]), whitener)
+        along = solve_triangular(factor, gap[..., None], lower=True)[..., 0]
+        whitener = _rank_one(factor, jnp.sqrt(own.mean_strength * n / kappa)[:, None] * along)
         # W ~ Wishart(nu, I) as T'T, T lower triangular with chi variates on its diagonal
         freedom = nu[:, None] - (d - 1) + jnp.arange(d, dtype=nu.dtype)
         chi = jnp.exp(0.5 * (slot_log_gamma(key_gamma, freedom / 2) + math.log(2)))
@@ -206,25 +204,27 @@ class NormalInverseWishart(LocatedFamily):
         own = cast(self, stats.total)
         kappa, nu, mean, gap, factor = own._scatter(stats)
         d, prior = self.dim, own.mean_strength
-        whitener = _inverse(factor)
-        # (I - p w') U_A whitens Psi_n too, and takes w = U_A g, up to a factor, to w / r
-        along = jnp.sum(whitener * gap[:, None, :], axis=2)
-        weight = prior * stats.count / kappa
-        square = 1 + weight * jnp.sum(along**2, axis=1)
-        root, ratio = jnp.sqrt(square), kappa / (kappa + 1)
+        weight, ratio = prior * stats.count / kappa, kappa / (kappa + 1)
+        # U_A, w = U_A g and U_A t / n in one solve: a product each would cost as much again
+        right = jnp.concatenate([_identities(factor), gap[..., None], mean[..., None]], axis=2)
+        solved = solve_triangular(factor, right, lower=True)
+        along = solved[..., d]
+        across = product(along[:, None, :], solved)
+        # R = I - p w' makes R U_A whiten Psi_n; R w, a small part of w, is known without cancelling
+        square = 1 + weight * across[:, 0, d]
+        root, scale = jnp.sqrt(square), jnp.sqrt(ratio)[:, None]
         less = (weight / (square + root))[:, None] * along
-        whitener = whitener - less[:, :, None] * product(along[:, None, :], whitener)
-        scale = jnp.sqrt(ratio)
-        shift = (scale * prior / (kappa * root))[:, None] * along
+        solved = scale[..., None] * (solved - less[..., None] * across)
+        shift = solved[..., d + 1] - scale * (prior / (kappa * root))[:, None] * along
         constant = log_rising_factorial((nu + 1 - d) / 2, d / 2) - _log_diagonal(factor)
         constant = constant + 0.5 * (d * (jnp.log(ratio) - math.log(math.pi)) - jnp.log(square))
-        return StudentT(nu + 1, mean, whitener * scale[:, None, None], shift, constant)
+        whitener = solved[..., :d]
+        return StudentT(nu + 1, whitener, shift, constant)
 
     def log_predictive_of(self, predictive: StudentT, item: Any) -> Array:
-        power, mean, whitener, shift, constant = predictive
-        offset = self._centred(row(item, self.dim)).astype(mean.dtype) - mean
-        whitened = product(whitener, offset[..., None])[..., 0] + shift
-        distance = jnp.sum(whitened**2, axis=1)
+        power, whitener, shift, constant = predictive
+        offset = self._centred(row(item, self.dim)).astype(shift.dtype)
+        distance = jnp.sum((product(whitener, offset) - shift) ** 2, axis=1)
         return constant - 0.5 * power * jnp.log1p(distance)
 
     def log_marginal(self, stats: SecondMoments) -> Array:
@@ -258,18 +258,17 @@ class NormalInverseWishart(LocatedFamily):
         )
 
 
-def _rank_one(w: Array) -> Array:
-    """The inverses of the Cholesky factors of I + w w' (K, D, D), in closed form.
+def _rank_one(factor: Array, w: Array) -> Array:
+    """U with U' U = (L (I + w w') L')^-1, lower triangular like L (K, D, D), in closed form.
 
-    With s_i^2 = 1 + w_1^2 + ... + w_i^2: s_{i-1} / s_i on the diagonal, -w_i w_j / (s_{i-1} s_i)
-    below it.
+    With s_i^2 = 1 + w_1^2 + ... + w_i^2 the Cholesky factor of I + w w' has the inverse with
+    s_{i-1} / s_i on the diagonal and -w_i w_j / (s_{i-1} s_i) below it.
     """
-    square = 1 + jnp.cumsum(w**2, axis=1)
-    now = jnp.sqrt(square)
+    now = jnp.sqrt(1 + jnp.cumsum(w**2, axis=1))
     before = jnp.concatenate([jnp.ones_like(now[:, :1]), now[:, :-1]], axis=1)
-    left = w / (before * now)
-    diagonal = (before / now)[..., None] * jnp.eye(w.shape[1], dtype=w.dtype)
-    return diagonal - jnp.tril(left[:, :, None] * w[:, None, :], -1)
+    diagonal = (before / now)[..., None] * _identities(factor)
+    left = (w / (before * now))[..., None] * w[:, None, :]
+    return solve_triangular(factor.mT, (diagonal - jnp.tril(left, -1)).mT, lower=False).mT
 
 
 def _bands(factor: Array) -> list[tuple[int, int, Array]]:
@@ -286,8 +285,11 @@ def _bands(factor: Array) -> list[tuple[int, int, Array]]:
 
 def _inverse(factor: Array) -> Array:
     """The inverses of lower triangular matrices (K, D, D)."""
-    eye = jnp.broadcast_to(jnp.eye(factor.shape[-1], dtype=factor.dtype), factor.shape)
-    return solve_triangular(factor, eye, lower=True)
+    return solve_triangular(factor, _identities(factor), lower=True)
+
+
+def _identities(like: Array) -> Array:
+    return jnp.broadcast_to(jnp.eye(like.shape[-1], dtype=like.dtype), like.shape)
 
 
 def _log_diagonal(factor: Array) -> Array:
