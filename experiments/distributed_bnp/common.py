@@ -113,12 +113,13 @@ def held_out(process: DirichletProcess, family: Family, items: Any) -> Callable:
         state = state.states[0] if isinstance(state, CycleState) else state
         counts, stats = state.sums.counts, state.sums.statistics
         a = state.position.shared["concentration"]
-        law = family.predictive(stats)
-        empty = family.predictive(family.zero_statistics(1, items[0]))
+        own = family.about(state.centre)
+        law = own.predictive(stats)
+        empty = own.predictive(own.zero_statistics(1, items[0]))
         log_mass = jnp.log(jnp.append(jnp.where(counts > 0, counts, 0), a) / (counts.sum() + a))
 
         def one(item: Array) -> Array:
-            parts = (family.log_predictive_of(law, item), family.log_predictive_of(empty, item))
+            parts = (own.log_predictive_of(law, item), own.log_predictive_of(empty, item))
             return jax.nn.logsumexp(log_mass + jnp.concatenate(parts))
 
         return info.active, jnp.mean(jax.lax.map(one, items, batch_size=64))

@@ -16,9 +16,9 @@ from ..processes import PitmanYor as PitmanYor
 from ._slice import SliceState as SliceState
 from .asynchronous_mixture import asynchronous_mixture as asynchronous_mixture
 from .auxiliary_mixture import auxiliary_mixture as auxiliary_mixture
+from .collapsed_features import collapsed_features as collapsed_features
 from .groups import Groups as Groups
 from .hybrid_features import FeatureState as FeatureState
-from .hybrid_features import collapsed_features as collapsed_features
 from .hybrid_features import hybrid_features as hybrid_features
 from .hybrid_hdp import HDPState as HDPState
 from .hybrid_hdp import collapsed_hdp as collapsed_hdp

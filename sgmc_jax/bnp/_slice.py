@@ -17,6 +17,7 @@ from ..processes import PitmanYor
 from ..random._words import uniform, word_keys, word_pair
 from ..random.feistel import random_subset
 from ._blocks import check_start, start_position, with_own_hyper
+from ._centre import centre_of, centred, recentred
 from ._collapsed import pick_columns
 from ._sticks import draw_order, in_use, stick_weights, swap_neighbours
 
@@ -38,7 +39,8 @@ class SliceState(NamedTuple):
     `position.shared` holds the hyper-parameters, `position.local` each point's `assignment`.
     `order` lists the slots by their sticks; `log_weights`, `log_rest` and `parameters` are the
     mixture that points were last drawn from: each slot's weight, that of all others, and theta.
-    `gammas` are those behind sticks and parameters where they are moved, not drawn.
+    `gammas` are those behind sticks and parameters where they are moved, not drawn. The statistics
+    in `sums` are those of `family.about(centre)`.
     """
 
     position: Dist
@@ -48,6 +50,7 @@ class SliceState(NamedTuple):
     parameters: PyTree
     sums: SliceSums
     gammas: PyTree = None
+    centre: PyTree = None
 
 
 class Batch(NamedTuple):
@@ -88,23 +91,25 @@ class SliceMixture(Kernel):
     comm: Collective = Collective()
 
     def init(self, key: Key, position: Any, data: Data) -> SliceState:
+        self = centred(self, data)
         position, shard = start_position(self.process, position, data), as_shard(data)
         own = self._sums(shard.items, position.local["assignment"], shard.mask)
         sums = self.comm.sum(own)
         weights = jnp.zeros(self.capacity, position.shared["concentration"].dtype)
         params = self.family.draw(as_keys(key).noise, sums.statistics)
-        return SliceState(position, jnp.arange(self.capacity), weights, weights[0], params, sums)
+        order, centre = jnp.arange(self.capacity), centre_of(self.family)
+        return SliceState(position, order, weights, weights[0], params, sums, centre=centre)
 
     def refresh(self, key: Key, state: SliceState, data: Data) -> SliceState:
-        shard = as_shard(data)
+        self, shard = centred(self, data), as_shard(data)
         hyper, local = state.position
         sums = self.comm.sum(self._sums(shard.items, local["assignment"], shard.mask))
         # the order belongs to labels that may have moved
         order = draw_order(as_keys(key).noise, self.process, hyper, sums.counts)
-        return state._replace(order=order, sums=sums)
+        return state._replace(order=order, sums=sums, centre=centre_of(self.family))
 
     def step(self, key: Key, state: SliceState, data: Data) -> tuple[SliceState, SlotInfo]:
-        keys = as_keys(key)
+        self, keys = recentred(self, state), as_keys(key)
         mixture_key, level_key, label_key, round_key = jax.random.split(keys.noise, 4)
         shard, labels = as_shard(data), state.position.local["assignment"]
         batch = self._batch(keys.batch, shard)

@@ -13,6 +13,7 @@ from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
 from ._blocks import Blocks, check_hybrid, check_parts
+from ._centre import recentred
 from ._collapsed import Atoms, Sweep, sweep_from
 from .hybrid_mixture import HybridMixture, MixtureState, MixtureSums
 
@@ -22,6 +23,7 @@ class AsynchronousMixture(HybridMixture):
 
     def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         """Every block by itself, then a synchronisation."""
+        self = recentred(self, state)
         hyper_key, label_key = jax.random.split(as_keys(key).noise)
         blocks, sums = Blocks.of(data, self.blocks, self.comm), state.sums
         hyper = self.process.redraw(hyper_key, state.position.shared, sums.counts)

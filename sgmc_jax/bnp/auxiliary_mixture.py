@@ -16,6 +16,7 @@ from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
 from ._blocks import Blocks, check_parts
+from ._centre import recentred
 from ._collapsed import pick
 from .hybrid_mixture import HybridMixture, MixtureState
 
@@ -29,6 +30,7 @@ class AuxiliaryMixture(HybridMixture):
 
     def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         """Parameters of all clusters, then one point after the other."""
+        self = recentred(self, state)
         hyper_key, atom_key, fresh_key, label_key = jax.random.split(as_keys(key).noise, 4)
         blocks, sums = Blocks.of(data, 1, self.comm), state.sums
         hyper = self.process.redraw(hyper_key, state.position.shared, sums.counts)

@@ -48,10 +48,15 @@ class FeatureSums(NamedTuple):
 
 
 class FeatureState(NamedTuple):
-    """`position.shared` holds hyper-parameters and parameters, `position.local` the `features`."""
+    """`position.shared` holds hyper-parameters and parameters, `position.local` the `features`.
+
+    The chain lives on the features and the hyper-parameters. The parameters in the position are
+    drawn given these if the family integrates them out; `reference` is what the sums subtract.
+    """
 
     position: Dist
     sums: FeatureSums
+    reference: PyTree
 
 
 class HybridFeatures(Kernel):
@@ -68,25 +73,25 @@ class HybridFeatures(Kernel):
     def init(self, key: Key, position: Any, data: Data) -> FeatureState:
         shard = as_shard(data)
         shared = self.process.start() | self.family.start()
-        shared["parameters"] = self.family.parameters(
-            as_keys(key).noise, self.capacity, shard.items
-        )
+        params = self.family.parameters(as_keys(key).noise, self.capacity, shard.items)
         if isinstance(position, Dist):
             shared = pinned(shared | position.shared, self.process, self.family)
-        append = lambda x: jnp.pad(x, ((0, self.capacity - len(x)),) + ((0, 0),) * (x.ndim - 1))
-        shared["parameters"] = jax.tree.map(append, shared["parameters"])
+            fill = lambda given, all_: jnp.concatenate([given, all_[len(given) :]])
+            params = jax.tree.map(fill, shared.get("parameters", params), params)
         features = start_features(position, shard, self.process.dtype, self.capacity)
-        own = self._sums(shared["parameters"], features, jnp.zeros((), bool), data)
-        return FeatureState(Dist(shared, {"features": features}), self.comm.sum(own))
+        own = self._sums(params, features, jnp.zeros((), bool), data)
+        position = Dist(shared | {"parameters": params}, {"features": features})
+        return FeatureState(position, self.comm.sum(own), self._kept(params))
 
     def step(self, key: Key, state: FeatureState, data: Data) -> tuple[FeatureState, SlotInfo]:
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
-        hyper_key, star_key, weight_key, atom_key, off_key, tail_key = jax.random.split(
-            as_keys(key).noise, 6
+        hyper_key, star_key, weight_key, atom_key, off_key, tail_key, report_key = jax.random.split(
+            as_keys(key).noise, 7
         )
         blocks, sums = Blocks.of(data, self.blocks, self.comm), state.sums
         rows, num_items = _rows(blocks, state.position.local["features"]), blocks.shard.total
-        params, hyper = _apart(state.position.shared)
+        params, hyper = self._reference(state), dict(state.position.shared)
+        del hyper["parameters"]
         hyper = self.process.redraw(hyper_key, hyper, sums.counts, num_items)
         hyper, params = self.family.redraw(
             atom_key, hyper, params, sums.statistics, sums.counts, rows, num_items, self.comm
@@ -107,14 +112,16 @@ class HybridFeatures(Kernel):
             params = self.family.marginalise(params, jnp.zeros_like(atoms.instantiated))
         own = self._sums(params, features, overflow, data)
         sums, born = self.comm.sum((own, born))
-        shared = hyper | {"parameters": born if self.family.explicit else params}
+        reference = born if self.family.explicit else params
+        drawn = self.family.report(report_key, hyper, reference, sums.statistics, sums.counts)
+        position = Dist(hyper | {"parameters": drawn}, {"features": features})
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
-        state = FeatureState(Dist(shared, {"features": features}), sums)
+        state = FeatureState(position, sums, self._kept(reference))
         return state, SlotInfo(active, sums.overflow > 0)
 
     def refresh(self, key: Key, state: FeatureState, data: Data) -> FeatureState:
-        shared, local = state.position
-        own = self._sums(shared["parameters"], local["features"], jnp.zeros((), bool), data)
+        features = state.position.local["features"]
+        own = self._sums(self._reference(state), features, jnp.zeros((), bool), data)
         return state._replace(sums=self.comm.sum(own))
 
     def retarget(self, key: Key, state: FeatureState, data: Data) -> FeatureState:
@@ -124,6 +131,13 @@ class HybridFeatures(Kernel):
         if not isinstance(data, Shard):
             self.family.check(data)
             check_features(self.process, self.capacity, position, as_shard(data).capacity)
+
+    def _reference(self, state: FeatureState) -> PyTree:
+        """The parameters that the statistics subtract; the chain's own if they are explicit."""
+        return state.position.shared["parameters"] if self.family.explicit else state.reference
+
+    def _kept(self, reference: PyTree) -> PyTree:
+        return () if self.family.explicit else reference
 
     def _sums(self, params: PyTree, features: Array, overflow: Array, data: Data) -> FeatureSums:
         """This shard's part of the sums."""
@@ -206,12 +220,6 @@ class HybridFeatures(Kernel):
         return blocks.on_star(anchors.star, sweep, rows.features.T)
 
 
-def _apart(shared: dict[str, Any]) -> tuple[PyTree, dict[str, Array]]:
-    """The parameters, and the hyper-parameters."""
-    rest = dict(shared)
-    return rest.pop("parameters"), rest
-
-
 def _rows(blocks: Blocks, features: Array) -> FeatureRows:
     """The items with their entries, which are kept (n, K) outside and (K, n) inside."""
     entries = blocks.pad(features).astype(jnp.int32).T
@@ -284,10 +292,12 @@ def hybrid_features(
 
     State:
         `position = Dist(shared, local)`: in `shared` the hyper-parameters and `parameters`, K rows,
-        of which those of the tail are zero if the family integrates them out; in `local` the
-        `features`, (N, capacity), bool for `BetaBernoulli` and int32 for `GammaPoisson`. The
-        initial position is `None` (one feature that all items have), or an array of features with
-        at most `capacity` columns, as `Dist({}, {"features": features})` where they are on shards.
+        zero for free slots; in `local` the `features`, (N, capacity), bool for `BetaBernoulli` and
+        int32 for `GammaPoisson`. Where the family integrates parameters out, those of all features
+        are drawn for the report, theta ~ p(theta | Z, X), at the end of a step, and the next step
+        does not depend on them. The initial position is `None` (one feature that all items have),
+        or an array of features with at most `capacity` columns, as `Dist({}, {"features":
+        features})` where they are on shards; `parameters` in its shared part may have as few rows.
 
     Info:
         `active`, the number of features; `overflow`, whether a birth found no slot.
@@ -314,31 +324,3 @@ def hybrid_features(
     check_parts(process, family, (FeatureProcess, FeatureFamily))
     check_hybrid(schedule, blocks, local_sweeps, capacity)
     return HybridFeatures(process, family, schedule, blocks, local_sweeps, capacity)
-
-
-def collapsed_features(
-    process: FeatureProcess, family: FeatureFamily, *, capacity: int = 16
-) -> HybridFeatures:
-    """Collapsed Gibbs sampling of latent features, row by row.
-
-    P(Z_ik = 1) : P(Z_ik = 0) = m f(x_i | Z_ik = 1, rest) : (n - 1 + c - m) f(x_i | Z_ik = 0, rest)
-    for a feature that m other rows have, f with the parameters of all features integrated out. It
-    is `hybrid_features` with one block, and its reference.
-
-    Targets:
-        the posterior of the features, in no order, exactly.
-
-    Args:
-        process: `BetaBernoulli(mass, concentration)` or `GammaPoisson`.
-        family: `LinearGaussian(dim)` or `FeatureLikelihood`.
-        capacity: the number of slots to begin with.
-
-    Example:
-        >>> from sgmc_jax.bnp import BetaBernoulli, LinearGaussian
-        >>> kernel = collapsed_features(BetaBernoulli(1.0), LinearGaussian(2))
-
-    Reference:
-        Griffiths and Ghahramani (2011), The Indian buffet process: an introduction and review,
-        with columns in a random order for every row.
-    """
-    return hybrid_features(process, family, capacity=capacity)

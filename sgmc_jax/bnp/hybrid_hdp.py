@@ -26,6 +26,7 @@ from ._blocks import (
     pinned,
     with_own_hyper,
 )
+from ._centre import centre_of, centred, recentred
 from ._franchise import (
     Menu,
     Openings,
@@ -62,11 +63,13 @@ class HDPSums(NamedTuple):
 
 class HDPState(NamedTuple):
     """`position.shared` holds the hyper-parameters and the weights of the dishes in G_0, `rest`
-    being that of all others; `position.local` each item's `assignment` (S, L).
+    being that of all others; `position.local` each item's `assignment` (S, L). The statistics in
+    `sums` are those of `family.about(centre)`.
     """
 
     position: Dist
     sums: HDPSums
+    centre: Any = None
 
 
 class HybridHDP(Kernel):
@@ -102,6 +105,7 @@ class HybridHDP(Kernel):
 
     def _begin(self, key: Any, position: Dist, data: Data) -> HDPState:
         """The state at a position, whose weights all shards know."""
+        self = centred(self, data)
         hyper, local = position
         menu = Menu(jnp.zeros(self.capacity, bool), hyper["weights"], hyper["rest"])
         first = self.comm.index() == 0
@@ -110,6 +114,7 @@ class HybridHDP(Kernel):
 
     def step(self, key: Key, state: HDPState, data: Data) -> tuple[HDPState, SlotInfo]:
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
+        self = recentred(self, state)
         keys = jax.random.split(as_keys(key).noise, 8)
         hyper_key, weight_key, star_key, rank_key, atom_key, label_key, tail_key, seat_key = keys
         blocks, sums = Blocks.of(data, self.blocks, self.comm), state.sums
@@ -185,7 +190,7 @@ class HybridHDP(Kernel):
         )
         sums = self.comm.sum(own)
         hyper = hyper | {"weights": sums.weights, "rest": sums.rest}
-        return HDPState(Dist(hyper, {"assignment": labels}), sums)
+        return HDPState(Dist(hyper, {"assignment": labels}), sums, centre_of(self.family))
 
     def _off_star(
         self,

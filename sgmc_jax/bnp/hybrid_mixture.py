@@ -26,6 +26,7 @@ from ._blocks import (
     start_position,
     with_own_hyper,
 )
+from ._centre import centre_of, centred, recentred
 from ._collapsed import Atoms, pick_columns, sweep_block
 
 
@@ -47,10 +48,14 @@ class MixtureSums(NamedTuple):
 
 
 class MixtureState(NamedTuple):
-    """`position.shared` holds the hyper-parameters, `position.local` each item's `assignment`."""
+    """`position.shared` holds the hyper-parameters, `position.local` each item's `assignment`.
+
+    The statistics in `sums` are those of `family.about(centre)`.
+    """
 
     position: Dist
     sums: MixtureSums
+    centre: Any = None
 
 
 class HybridMixture(Kernel):
@@ -65,11 +70,13 @@ class HybridMixture(Kernel):
     comm: Collective = Collective()
 
     def init(self, key: Key, position: Any, data: Data) -> MixtureState:
+        self = centred(self, data)
         start = start_position(self.process, position, data)
         return self._state(start.shared, start.local["assignment"], jnp.zeros((), bool), data)
 
     def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
+        self = recentred(self, state)
         hyper_key, star_key, rank_key, weight_key, atom_key, label_key, tail_key = jax.random.split(
             as_keys(key).noise, 7
         )
@@ -90,6 +97,7 @@ class HybridMixture(Kernel):
         return state, SlotInfo(active, state.sums.overflow > 0)
 
     def refresh(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
+        self = centred(self, data)
         position = state.position
         return self._state(position.shared, position.local["assignment"], jnp.zeros((), bool), data)
 
@@ -106,7 +114,8 @@ class HybridMixture(Kernel):
         one_hot = real == jnp.arange(self.capacity)[:, None]
         statistics = self.family.label_statistics(blocks.shard.items, real, self.capacity)
         own = MixtureSums(blocks.occupancy(one_hot), statistics, overflow.astype(jnp.int32))
-        return MixtureState(Dist(hyper, {"assignment": labels}), self.comm.sum(own))
+        position = Dist(hyper, {"assignment": labels})
+        return MixtureState(position, self.comm.sum(own), centre_of(self.family))
 
     def _off_star(
         self,

@@ -14,7 +14,8 @@ from ..collective import Dist, leading_axis
 from ..families import FeatureFamily, FeatureRows
 from ..processes import FeatureProcess
 from ..random.feistel import random_subset
-from .hybrid_features import FeatureState, collapsed_features
+from .collapsed_features import collapsed_features
+from .hybrid_features import FeatureState
 
 
 def seed_features(

@@ -19,6 +19,7 @@ from ..families._tiles import Tiles
 from ..processes import PitmanYor
 from ..special import log_rising_factorial
 from ._blocks import Blocks, check_parts, check_start, start_position, with_own_hyper
+from ._centre import centre_of, centred, recentred
 from .seeding import as_points, squared_distances, two_means
 
 _POOL = 256  # items among which a seed's partner is looked for
@@ -27,9 +28,13 @@ _BLIND = 0.1  # the share of the blind law in proposals
 
 
 class SplitMergeState(NamedTuple):
-    """`position.shared` holds the hyper-parameters, `position.local` each item's `assignment`."""
+    """`position.shared` holds the hyper-parameters, `position.local` each item's `assignment`.
+
+    `centre` is that of the family's sums.
+    """
 
     position: Dist
+    centre: Any = None
 
 
 class SplitMergeInfo(NamedTuple):
@@ -80,11 +85,13 @@ class SplitMerge(Kernel):
     comm: Collective = Collective()
 
     def init(self, key: Key, position: Any, data: Data) -> SplitMergeState:
-        return SplitMergeState(start_position(self.process, position, data))
+        start = start_position(self.process, position, data)
+        return SplitMergeState(start, centre_of(centred(self, data).family))
 
     def step(
         self, key: Key, state: SplitMergeState, data: Data
     ) -> tuple[SplitMergeState, SplitMergeInfo]:
+        self = recentred(self, state)
         pair_key, launch_key, side_key, test_key = jax.random.split(as_keys(key).noise, 4)
         blocks = Blocks.of(data, self.comm.size, self.comm)
         hyper, labels = state.position.shared, state.position.local["assignment"]
@@ -100,7 +107,7 @@ class SplitMerge(Kernel):
         slots = unions.tiles.own(jnp.stack([pairs.slot[:, 0], target], axis=1))
         moved = jnp.where(side, slots[:, 1:], slots[:, :1])
         labels = unions.tiles.untile(moved, labels)
-        return SplitMergeState(Dist(hyper, {"assignment": labels})), info
+        return SplitMergeState(Dist(hyper, {"assignment": labels}), state.centre), info
 
     def retarget(self, key: Key, state: SplitMergeState, data: Data) -> SplitMergeState:
         return self.refresh(key, with_own_hyper(state, self.process), data)
@@ -118,7 +125,7 @@ class SplitMerge(Kernel):
         first, pool = items[:num], items[num:]
         # the nearest to the first seed of 1, 2, 4, ... items: from any pair to near ones only
         reach = 1 << (words[:num, None] % _POOL.bit_length()).astype(jnp.int32)
-        points = self._rows(blocks, as_points(blocks.shard.items), items)
+        points = self._rows(blocks, self._points(blocks), items)
         squares = squared_distances(points[:num], points[num:])
         squares = jnp.where(pool == first[:, None], jnp.inf, squares)
         near = jnp.argmin(jnp.where(jnp.arange(_POOL) < reach, squares, jnp.inf), axis=1)
@@ -133,6 +140,11 @@ class SplitMerge(Kernel):
         _, live = jax.lax.scan(disjoint, jnp.zeros(self.capacity, bool), (index, slot))
         centres = jnp.stack([points[:num], points[num:][near]], axis=1)
         return Pairs(index, slot, live), centres
+
+    def _points(self, blocks: Blocks) -> Array:
+        """All items, for distances by products, which cancel far from zero."""
+        points, centre = as_points(blocks.shard.items), centre_of(self.family)
+        return points if centre is None else points - centre.astype(points.dtype)
 
     def _rows(self, blocks: Blocks, x: Array, index: Int[Array, " m"]) -> Array:
         """The rows of items by their global index, whichever shard has them."""
@@ -155,7 +167,7 @@ class SplitMerge(Kernel):
 
     def _launch(self, key: Any, blocks: Blocks, unions: Unions, centres: Array) -> Array:
         """The log odds of every item for the second seed's side, blind to the current labels."""
-        points = unions.tiles.take(as_points(blocks.shard.items))
+        points = unions.tiles.take(self._points(blocks))
         side = two_means(unions.tiles, points, centres, _ROUNDS, self.comm)
         side = _with_seeds(side, unions)
         last, *keys = jax.random.split(key, 2 * self.scans - 1)

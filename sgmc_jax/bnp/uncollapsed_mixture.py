@@ -17,6 +17,7 @@ from ..families import Family
 from ..processes import DirichletProcess
 from ..random.gamma import log_gamma
 from ._blocks import check_parts, check_start, start_position, with_own_hyper
+from ._centre import centre_of, centred, recentred
 from ._collapsed import pick_columns
 from ._slice import item_uniforms
 from .hybrid_mixture import MixtureState, MixtureSums
@@ -32,11 +33,13 @@ class UncollapsedMixture(Kernel):
     comm: Collective = Collective()
 
     def init(self, key: Key, position: Any, data: Data) -> MixtureState:
+        self = centred(self, data)
         start = start_position(self.process, position, data)
         return self._state(start.shared, start.local["assignment"], jnp.zeros((), bool), data)
 
     def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
         """A mixture of finitely many atoms, then all labels at once."""
+        self = recentred(self, state)
         hyper_key, weight_key, atom_key, label_key = jax.random.split(as_keys(key).noise, 4)
         shard, counts = as_shard(data), state.sums.counts
         hyper = self.process.redraw(hyper_key, state.position.shared, counts)
@@ -53,6 +56,7 @@ class UncollapsedMixture(Kernel):
         return state, SlotInfo(active, state.sums.overflow > 0)
 
     def refresh(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
+        self = centred(self, data)
         hyper, local = state.position
         return self._state(hyper, local["assignment"], jnp.zeros((), bool), data)
 
@@ -76,7 +80,8 @@ class UncollapsedMixture(Kernel):
         counts = jnp.sum(real == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
         statistics = self.family.label_statistics(shard.items, real, self.capacity)
         own = MixtureSums(counts[None], statistics, overflow.astype(jnp.int32))
-        return MixtureState(Dist(hyper, {"assignment": labels}), self.comm.sum(own))
+        position = Dist(hyper, {"assignment": labels})
+        return MixtureState(position, self.comm.sum(own), centre_of(self.family))
 
 
 def uncollapsed_mixture(

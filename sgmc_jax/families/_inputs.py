@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jax.numpy as jnp
@@ -81,6 +82,25 @@ def check_rows(data: Any, dim: int) -> None:
     if jnp.issubdtype(jnp.result_type(data), jnp.complexfloating):
         raise TypeError(f"data must be real, got {jnp.result_type(data)}")
     _checks.finite("data", data)
+
+
+def check_precision(data: Any) -> None:
+    """Warn if the data are so far from zero that their numbers do not tell items well apart."""
+    if not _checks.is_concrete(data) or len(data) == 0:
+        return
+    some = np.asarray(data[:: -(-len(data) // 1000)], np.float64)  # sums of all would round too
+    epsilon = float(jnp.finfo(real_array(np.asarray(data[:1])).dtype).eps)
+    spacing, deviation = epsilon * np.max(np.abs(some), axis=0), np.std(some, axis=0)
+    coarse = np.atleast_1d((deviation > 0) & (spacing > deviation / 32))
+    if coarse.any():
+        i = int(np.argmax(coarse))
+        spacing, deviation = np.atleast_1d(spacing)[i], np.atleast_1d(deviation)[i]
+        warnings.warn(
+            f"data are too far from zero for their dtype: coordinate {i} has the standard "
+            f"deviation {deviation:.3g}, and its numbers are {spacing:.3g} apart. Subtract a "
+            "constant from the data in float64, and from the prior mean",
+            stacklevel=2,
+        )
 
 
 def check_counts(data: Any, dim: int) -> None:

@@ -35,6 +35,14 @@ class Family(eqx.Module):
     counts are exact up to 2^24.
     """
 
+    def about(self, centre: Array | None) -> Family:
+        """The family with its sums over items taken about a point amid them, for the precision.
+
+        Statistics, and `log_base`, are then those of this centre; parameters and items are not
+        shifted. A family that takes no differences from a point is returned as it is.
+        """
+        return self
+
     @abstractmethod
     def statistics(self, items: PyTree, weights: Float[Array, "k n"]) -> Any:
         """The statistics of K clusters.
@@ -127,6 +135,25 @@ class Family(eqx.Module):
         the changed row, and call `log_predictive_of`.
         """
         return self.log_predictive_of(self.predictive(stats), item)
+
+
+class LocatedFamily(Family):
+    """A family whose statistics are sums of x - c: the centre c is the prior mean, until `about`.
+
+    With items far from c, second moments about it cancel. Samplers therefore put c amid the data.
+    """
+
+    mean: eqx.AbstractVar[Array]
+    centre: eqx.AbstractVar[Array]
+
+    def about(self, centre: Array | None) -> Family:
+        if centre is None:
+            return self
+        return eqx.tree_at(lambda own: own.centre, self, centre.reshape(self.mean.shape))
+
+    def _centred(self, x: Array) -> Array:
+        """Rows or items less the centre."""
+        return x - self.centre.astype(x.dtype)
 
 
 def cast(family: Any, like: Any) -> Any:

@@ -112,6 +112,18 @@ class FeatureFamily(eqx.Module):
             rows: this shard's.
         """
 
+    def report(
+        self, key: Any, hyper: Hyper, params: PyTree, stats: PyTree, counts: Int[Array, " K"]
+    ) -> PyTree:
+        """Parameters of all features given all else, zero rows for free slots.
+
+        Those of an explicit family are part of the chain, and returned as they are.
+
+        Args:
+            params, stats, counts: as for `redraw`.
+        """
+        return params
+
     @abstractmethod
     def together(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> EntryLikelihood:
         """The likelihood of all rows given all parameters."""

@@ -142,18 +142,27 @@ class LinearGaussian(FeatureFamily):
         comm: Any,
     ) -> tuple[Hyper, Array]:
         feature_key, scale_key = jax.random.split(key)
-        noise, ratio = _scales(hyper, params.dtype)
-        factor = _factor(stats.gram, ratio)
-        # what is to be added to the reference: the posterior mean less the reference, and noise
-        step = cho_solve((factor, True), stats.cross - ratio * params)
-        spread = slot_normal(feature_key, params.shape, params.dtype)
-        step = step + noise * solve_triangular(factor, spread, lower=True, trans="T")
+        step = self._step(feature_key, hyper, params, stats)
         rest = stats.square + jnp.sum(step * (product(stats.gram, step) - 2 * stats.cross))
         drawn = params + step
         active = counts > 0
         size = jnp.sum(jnp.where(active[:, None], drawn**2, 0))
         num = jnp.stack([num_items * self.dim, jnp.sum(active) * self.dim])
         return self._redraw_scales(scale_key, hyper, num, jnp.stack([rest, size])), drawn
+
+    def report(
+        self, key: Any, hyper: Hyper, params: Array, stats: LinearSums, counts: Array
+    ) -> Array:
+        drawn = params + self._step(key, hyper, params, stats)
+        return jnp.where(counts[:, None] > 0, drawn, 0)
+
+    def _step(self, key: Any, hyper: Hyper, params: Array, stats: LinearSums) -> Array:
+        """What to add to the reference for a draw: the posterior mean less it, and noise."""
+        noise, ratio = _scales(hyper, params.dtype)
+        factor = _factor(stats.gram, ratio)
+        step = cho_solve((factor, True), stats.cross - ratio * params)
+        spread = slot_normal(key, params.shape, params.dtype)
+        return step + noise * solve_triangular(factor, spread, lower=True, trans="T")
 
     def _redraw_scales(self, key: Any, hyper: Hyper, num: Array, square: Array) -> Hyper:
         """Standard deviations of so many normals whose squares add up to so much."""

@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from .. import _checks
 from ..special import log_rising_factorial
-from ._inputs import check_rows, positive_vector, row, rows, vector
+from ._inputs import check_precision, check_rows, positive_vector, row, rows, vector
 from ._statistics import (
     SecondMoments,
     columns_by_chunks,
@@ -20,7 +20,7 @@ from ._statistics import (
     slot_log_gamma,
     slot_normal,
 )
-from .family import Family, cast
+from .family import LocatedFamily, cast
 
 
 class DiagonalNormals(NamedTuple):
@@ -31,7 +31,7 @@ class DiagonalNormals(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """kappa_n, the mean, a_n and b_n, (K, D) each: also what the predictive needs."""
+    """kappa_n, the mean less the centre, a_n and b_n, (K, D) each: what the predictive needs."""
 
     strength: Array
     mean: Array
@@ -39,21 +39,25 @@ class Posterior(NamedTuple):
     rate: Array
 
 
-class NormalGamma(Family):
+class NormalGamma(LocatedFamily):
     """Normal items with a diagonal covariance: a normal-gamma prior for every coordinate.
 
         x | mu, tau ~ N(mu, 1 / tau),   mu | tau ~ N(m, 1 / (kappa tau)),   tau ~ Gamma(a, b)
 
-    with rate b. With n items, s and q the sums of x - m and of (x - m)^2, the posterior has the
-    parameters kappa + n, m + s / (kappa + n), a + n / 2 and b + (q - s^2 / (kappa + n)) / 2; the
-    predictive of a coordinate is a Student t with 2 a_n degrees of freedom. Nothing is left out
+    with rate b. With n items, t and q the sums of x - c and of (x - c)^2, and g = t / n + c - m,
+    the posterior has the parameters kappa + n, m + n g / (kappa + n), a + n / 2 and
+
+        b + (q - t^2 / n + g^2 kappa n / (kappa + n)) / 2;
+
+    the predictive of a coordinate is a Student t with 2 a_n degrees of freedom. Nothing is left out
     of the log marginal (`log_base` is 0), the sum over the coordinates of
 
         log Gamma(a_n) - log Gamma(a) + a log b - a_n log b_n
         + log(kappa / (kappa + n)) / 2 - (n / 2) log(2 pi).
 
-    The statistics are the count, s and q. Precisions are drawn on the log scale, and kept where
-    they and their inverses are finite in the dtype.
+    The statistics are the count, t and q; for the centre c (m, or another by `about`) see
+    `NormalInverseWishart`. Precisions are drawn on the log scale, and kept where they and their
+    inverses are finite in the dtype.
 
     Args:
         dim: D, the size of an item.
@@ -82,6 +86,7 @@ class NormalGamma(Family):
     mean_strength: Array
     shape: Array
     rate: Array
+    centre: Array
 
     def __init__(
         self,
@@ -96,20 +101,19 @@ class NormalGamma(Family):
         self.mean_strength = positive_vector("mean_strength", mean_strength, dim)
         self.shape = positive_vector("shape", shape, dim)
         self.rate = positive_vector("rate", rate, dim)
+        self.centre = self.mean
 
     @property
     def dim(self) -> int:
         return self.mean.shape[-1]
 
     def statistics(self, items: Any, weights: Array) -> SecondMoments:
-        x = rows(items, self.dim)
-        x = x - self.mean.astype(x.dtype)
+        x = self._centred(rows(items, self.dim))
         square = product(weights.astype(x.dtype), x * x)
         return SecondMoments(*first_moments(weights, x), square)
 
     def item_statistics(self, item: Any) -> SecondMoments:
-        x = row(item, self.dim)
-        x = x - self.mean.astype(x.dtype)
+        x = self._centred(row(item, self.dim))
         return SecondMoments(jnp.ones((), x.dtype), x, x * x)
 
     def draw(self, key: Any, stats: SecondMoments) -> DiagonalNormals:
@@ -118,6 +122,7 @@ class NormalGamma(Family):
         log_precision = slot_log_gamma(key_gamma, shape) - jnp.log(rate)
         noise = slot_normal(key_normal, mean.shape, mean.dtype)
         mean = mean + noise * jnp.exp(-0.5 * log_precision) / jnp.sqrt(strength)
+        mean = self.centre.astype(mean.dtype) + mean
         return DiagonalNormals(mean, log_precision)
 
     def scores(self, params: DiagonalNormals, items: Any) -> Array:
@@ -143,15 +148,15 @@ class NormalGamma(Family):
     def predictive(self, stats: SecondMoments) -> Posterior:
         own = cast(self, stats.total)
         count, total, square = stats.count[:, None], stats.total, stats.square
-        strength = own.mean_strength + count
-        offset = total / strength
+        strength, mean = own.mean_strength + count, total / jnp.where(count > 0, count, 1)
+        gap, share = mean + (own.centre - own.mean), own.mean_strength / strength
         # by Cauchy and Schwarz not negative, but for rounding
-        spread = jnp.maximum(square - total * offset, 0)
-        return Posterior(strength, own.mean + offset, own.shape + count / 2, own.rate + spread / 2)
+        spread = jnp.maximum(square - total * mean, 0) + share * count * gap**2
+        return Posterior(strength, mean - share * gap, own.shape + count / 2, own.rate + spread / 2)
 
     def log_predictive_of(self, predictive: Posterior, item: Any) -> Array:
         strength, mean, shape, rate = predictive
-        x = row(item, self.dim).astype(mean.dtype)
+        x = self._centred(row(item, self.dim)).astype(mean.dtype)
         ratio = strength / (strength + 1) / (2 * rate)
         constant = log_rising_factorial(shape, 0.5) + 0.5 * jnp.log(ratio / jnp.pi)
         terms = constant - (shape + 0.5) * jnp.log1p(ratio * (x - mean) ** 2)
@@ -168,3 +173,4 @@ class NormalGamma(Family):
 
     def check(self, data: Any) -> None:
         check_rows(data, self.dim)
+        check_precision(data)

@@ -12,7 +12,15 @@ from jaxtyping import Array
 
 from .. import _checks
 from ..special import log_rising_factorial
-from ._inputs import check_rows, covariance_matrix, positive_number, row, rows, vector
+from ._inputs import (
+    check_precision,
+    check_rows,
+    covariance_matrix,
+    positive_number,
+    row,
+    rows,
+    vector,
+)
 from ._statistics import (
     SecondMoments,
     columns_by_chunks,
@@ -23,7 +31,7 @@ from ._statistics import (
     slot_normal,
 )
 from ._tiles import Tiles
-from .family import Family, cast
+from .family import LocatedFamily, cast
 
 
 class Normals(NamedTuple):
@@ -40,29 +48,47 @@ class Normals(NamedTuple):
 
 
 class StudentT(NamedTuple):
-    """K Student laws: degrees of freedom plus D (K,), mean (K, D), U, and a constant (K,)."""
+    """K Student laws: degrees of freedom plus D (K,), U (K, D, D), u (K, D), and a constant (K,).
+
+    The squared distance of an item is |U (x - c) - u|^2, where c is the family's centre.
+    """
 
     power: Array
-    mean: Array
     whitener: Array
+    shift: Array
     constant: Array
 
 
-class NormalInverseWishart(Family):
+class Scatter(NamedTuple):
+    """kappa_n and nu_n (K,); t / n and t / n + c - m (K, D), and the Cholesky factor of A."""
+
+    kappa: Array
+    nu: Array
+    mean: Array
+    gap: Array
+    factor: Array
+
+
+class NormalInverseWishart(LocatedFamily):
     """Normal items of unknown mean and covariance, with a normal-inverse-Wishart prior.
 
         x | mu, S ~ N(mu, S),   mu | S ~ N(m, S / kappa),   S ~ IW(nu, Psi)
 
-    With n items, s and Q the sums of x - m and of (x - m)(x - m)', the posterior has the
-    parameters kappa + n, nu + n, m + s / (kappa + n) and Psi + Q - s s' / (kappa + n); the
-    predictive is a Student t with nu + n - D + 1 degrees of freedom. Nothing is left out of the
-    log marginal (`log_base` is 0):
+    With n items, t and Q the sums of x - c and of (x - c)(x - c)', the posterior has the
+    parameters kappa + n, nu + n, m + n g / (kappa + n) and
+
+        Psi_n = A + (kappa n / (kappa + n)) g g',   A = Psi + Q - t t' / n,   g = t / n + c - m;
+
+    the predictive is a Student t with nu + n - D + 1 degrees of freedom. Nothing is left out of
+    the log marginal (`log_base` is 0):
 
         -(n D / 2) log pi + (D / 2) log(kappa / (kappa + n)) + (nu / 2) log |Psi|
         - ((nu + n) / 2) log |Psi_n| + sum_i log [Gamma((nu + n - i) / 2) / Gamma((nu - i) / 2)],
 
-    i = 0, ..., D - 1. The statistics are the count, s and Q. In float32 the difference Q - s s' / n
-    needs items within some hundred standard deviations of m: centre them.
+    i = 0, ..., D - 1. The statistics are the count, t and Q. The centre c (m, or another by
+    `about`) is there for precision alone: in float32 the difference Q - t t' / n needs items within
+    some hundred standard deviations of c. Samplers put it amid the data. Where m is far from them,
+    g g' would drown A: what is made of Psi_n is made of the factor of A, and of g.
 
     Args:
         dim: D, the size of an item.
@@ -92,6 +118,7 @@ class NormalInverseWishart(Family):
     mean_strength: Array
     degrees_of_freedom: Array
     scale: Array
+    centre: Array
 
     def __init__(
         self,
@@ -109,14 +136,14 @@ class NormalInverseWishart(Family):
         if _checks.is_concrete(self.degrees_of_freedom) and not freedom > dim - 1:
             raise ValueError(f"degrees_of_freedom must exceed dim - 1 = {dim - 1}, got {freedom}")
         self.scale = covariance_matrix("scale", 1.0 if scale is None else scale, dim)
+        self.centre = self.mean
 
     @property
     def dim(self) -> int:
         return self.mean.shape[-1]
 
     def statistics(self, items: Any, weights: Array) -> SecondMoments:
-        x = rows(items, self.dim)
-        x = x - self.mean.astype(x.dtype)
+        x = self._centred(rows(items, self.dim))
         return SecondMoments(*first_moments(weights, x), outer_products(weights, x))
 
     def label_statistics(self, items: Any, labels: Array, capacity: int) -> SecondMoments:
@@ -130,27 +157,30 @@ class NormalInverseWishart(Family):
         return jax.tree.map(jnp.subtract, gain, loss)
 
     def item_statistics(self, item: Any) -> SecondMoments:
-        x = row(item, self.dim)
-        x = x - self.mean.astype(x.dtype)
+        x = self._centred(row(item, self.dim))
         return SecondMoments(jnp.ones((), x.dtype), x, jnp.outer(x, x))
 
     def draw(self, key: Any, stats: SecondMoments) -> Normals:
         own = cast(self, stats.total)
         key_gamma, key_normal = jax.random.split(key)
-        kappa, nu, mean, factor = own._posterior(stats)
-        d = self.dim
+        kappa, nu, mean, gap, factor = own._scatter(stats)
+        d, n = self.dim, stats.count
+        along = solve_triangular(factor, gap[..., None], lower=True)[..., 0]
+        whitener = _rank_one(factor, jnp.sqrt(own.mean_strength * n / kappa)[:, None] * along)
         # W ~ Wishart(nu, I) as T'T, T lower triangular with chi variates on its diagonal
         freedom = nu[:, None] - (d - 1) + jnp.arange(d, dtype=nu.dtype)
         chi = jnp.exp(0.5 * (slot_log_gamma(key_gamma, freedom / 2) + math.log(2)))
         noise = slot_normal(key_normal, (*mean.shape, d + 1), mean.dtype)
         bartlett = jnp.tril(noise[..., :d], -1) + chi[..., None] * jnp.eye(d, dtype=chi.dtype)
-        shift = solve_triangular(bartlett, noise[..., d:], lower=True)
-        mean = mean + product(factor, shift)[..., 0] / jnp.sqrt(kappa)[:, None]
-        return Normals(mean, product(bartlett, _inverse(factor)))
+        whitener = product(bartlett, whitener)
+        spread = solve_triangular(whitener, noise[..., d:], lower=True)[..., 0]
+        mean = mean - (own.mean_strength / kappa)[:, None] * gap
+        mean = own.centre + mean + spread / jnp.sqrt(kappa)[:, None]
+        return Normals(mean, whitener)
 
     def scores(self, params: Normals, items: Any) -> Array:
         k, d = params.mean.shape
-        centre = self.mean.astype(params.mean.dtype)
+        centre = self.centre.astype(params.mean.dtype)
         shift = product(params.whitener, (params.mean - centre)[..., None])
         constant = _log_diagonal(params.whitener) - 0.5 * d * math.log(2 * math.pi)
         bands = _bands(params.whitener)
@@ -171,25 +201,40 @@ class NormalInverseWishart(Family):
         return jnp.zeros(len(x), x.dtype)
 
     def predictive(self, stats: SecondMoments) -> StudentT:
-        kappa, nu, mean, factor = cast(self, stats.total)._posterior(stats)
-        d = self.dim
-        ratio = kappa / (kappa + 1)
+        own = cast(self, stats.total)
+        kappa, nu, mean, gap, factor = own._scatter(stats)
+        d, prior = self.dim, own.mean_strength
+        weight, ratio = prior * stats.count / kappa, kappa / (kappa + 1)
+        # U_A, w = U_A g and U_A t / n in one solve: a product each would cost as much again
+        right = jnp.concatenate([_identities(factor), gap[..., None], mean[..., None]], axis=2)
+        solved = solve_triangular(factor, right, lower=True)
+        along = solved[..., d]
+        across = product(along[:, None, :], solved)
+        # R = I - p w' makes R U_A whiten Psi_n; R w, a small part of w, is known without cancelling
+        square = 1 + weight * across[:, 0, d]
+        root, scale = jnp.sqrt(square), jnp.sqrt(ratio)[:, None]
+        less = (weight / (square + root))[:, None] * along
+        solved = scale[..., None] * (solved - less[..., None] * across)
+        shift = solved[..., d + 1] - scale * (prior / (kappa * root))[:, None] * along
         constant = log_rising_factorial((nu + 1 - d) / 2, d / 2) - _log_diagonal(factor)
-        constant = constant + 0.5 * d * (jnp.log(ratio) - math.log(math.pi))
-        return StudentT(nu + 1, mean, _inverse(factor) * jnp.sqrt(ratio)[:, None, None], constant)
+        constant = constant + 0.5 * (d * (jnp.log(ratio) - math.log(math.pi)) - jnp.log(square))
+        whitener = solved[..., :d]
+        return StudentT(nu + 1, whitener, shift, constant)
 
     def log_predictive_of(self, predictive: StudentT, item: Any) -> Array:
-        power, mean, whitener, constant = predictive
-        offset = row(item, self.dim).astype(mean.dtype) - mean
-        distance = jnp.sum(product(whitener, offset[..., None])[..., 0] ** 2, axis=1)
+        power, whitener, shift, constant = predictive
+        offset = self._centred(row(item, self.dim)).astype(shift.dtype)
+        distance = jnp.sum((product(whitener, offset) - shift) ** 2, axis=1)
         return constant - 0.5 * power * jnp.log1p(distance)
 
     def log_marginal(self, stats: SecondMoments) -> Array:
         own = cast(self, stats.total)
-        kappa, nu, _, factor = own._posterior(stats)
+        kappa, _, _, gap, factor = own._scatter(stats)
         n, d = stats.count, self.dim
+        along = solve_triangular(factor, gap[..., None], lower=True)[..., 0]
+        far = jnp.log1p(own.mean_strength * n / kappa * jnp.sum(along**2, axis=1))
         prior = _log_diagonal(jnp.linalg.cholesky(own.scale))
-        posterior = _log_diagonal(factor)
+        posterior = _log_diagonal(factor) + 0.5 * far
         half = (own.degrees_of_freedom - jnp.arange(d, dtype=n.dtype)) / 2
         gammas = jnp.sum(log_rising_factorial(half, n[:, None] / 2), axis=1)
         spread = 0.5 * d * (n * math.log(math.pi) + jnp.log1p(n / own.mean_strength))
@@ -198,15 +243,32 @@ class NormalInverseWishart(Family):
 
     def check(self, data: Any) -> None:
         check_rows(data, self.dim)
+        check_precision(data)
 
-    def _posterior(self, stats: SecondMoments) -> tuple[Array, Array, Array, Array]:
-        """kappa_n (K,), nu_n (K,), the mean (K, D), and the Cholesky factor of Psi_n (K, D, D)."""
+    def _scatter(self, stats: SecondMoments) -> Scatter:
         count, total, square = stats
-        kappa = self.mean_strength + count
-        offset = total / kappa[:, None]
-        scale = self.scale + square - total[:, :, None] * offset[:, None, :]
-        factor = jnp.linalg.cholesky(scale)
-        return kappa, self.degrees_of_freedom + count, self.mean + offset, factor
+        mean = total / jnp.where(count > 0, count, 1)[:, None]
+        scale = self.scale + square - total[:, :, None] * mean[:, None, :]
+        return Scatter(
+            self.mean_strength + count,
+            self.degrees_of_freedom + count,
+            mean,
+            mean + (self.centre - self.mean),
+            jnp.linalg.cholesky(scale),
+        )
+
+
+def _rank_one(factor: Array, w: Array) -> Array:
+    """U with U' U = (L (I + w w') L')^-1, lower triangular like L (K, D, D), in closed form.
+
+    With s_i^2 = 1 + w_1^2 + ... + w_i^2 the Cholesky factor of I + w w' has the inverse with
+    s_{i-1} / s_i on the diagonal and -w_i w_j / (s_{i-1} s_i) below it.
+    """
+    now = jnp.sqrt(1 + jnp.cumsum(w**2, axis=1))
+    before = jnp.concatenate([jnp.ones_like(now[:, :1]), now[:, :-1]], axis=1)
+    diagonal = (before / now)[..., None] * _identities(factor)
+    left = (w / (before * now))[..., None] * w[:, None, :]
+    return solve_triangular(factor.mT, (diagonal - jnp.tril(left, -1)).mT, lower=False).mT
 
 
 def _bands(factor: Array) -> list[tuple[int, int, Array]]:
@@ -223,8 +285,11 @@ def _bands(factor: Array) -> list[tuple[int, int, Array]]:
 
 def _inverse(factor: Array) -> Array:
     """The inverses of lower triangular matrices (K, D, D)."""
-    eye = jnp.broadcast_to(jnp.eye(factor.shape[-1], dtype=factor.dtype), factor.shape)
-    return solve_triangular(factor, eye, lower=True)
+    return solve_triangular(factor, _identities(factor), lower=True)
+
+
+def _identities(like: Array) -> Array:
+    return jnp.broadcast_to(jnp.eye(like.shape[-1], dtype=like.dtype), like.shape)
 
 
 def _log_diagonal(factor: Array) -> Array:

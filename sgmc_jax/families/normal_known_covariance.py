@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array
 
-from ._inputs import check_rows, covariance_matrix, row, rows, vector
+from ._inputs import check_precision, check_rows, covariance_matrix, row, rows, vector
 from ._statistics import FirstMoments, first_moments, product, slot_normal
-from .family import Family, cast
+from .family import LocatedFamily, cast
 
 
 class Location(NamedTuple):
@@ -35,18 +35,19 @@ class Whitening(NamedTuple):
     log_determinant: Array
 
 
-class NormalKnownCovariance(Family):
+class NormalKnownCovariance(LocatedFamily):
     """Normal items of known covariance S, with a normal prior on the mean.
 
         x | mu ~ N(mu, S),   mu ~ N(m, V)
 
-    One W makes both W S W' = I and W V W' = diag(d), so that in y = W (x - m) all is independent
-    by coordinates; with n items of sum s, the posterior of a coordinate of W (mu - m) is normal
-    of variance d / (1 + n d) and mean s d / (1 + n d). Costs O(D^2) a cluster, without
-    factorisations.
+    One W makes both W S W' = I and W V W' = diag(d), so that in y = W (x - c) all is independent
+    by coordinates; with n items of sum s, and g = W (c - m), the posterior of a coordinate of
+    W (mu - c) is normal of variance d / (1 + n d) and mean (s d - g) / (1 + n d). Costs O(D^2) a
+    cluster, without factorisations.
 
-    `log_base` is log N(x; m, S), and the log marginal is the sum over the coordinates of
-    (s^2 d / (1 + n d) - log(1 + n d)) / 2. The statistics are the count and the sum of x - m.
+    `log_base` is log N(x; c, S), and the log marginal is the sum over the coordinates of
+    ((s^2 d - g (2 s + n g)) / (1 + n d) - log(1 + n d)) / 2. The statistics are the count and the
+    sum of x - c; for the centre c (m, or another by `about`) see `NormalInverseWishart`.
 
     Args:
         mean: m, of shape (D,); a number for D = 1.
@@ -73,31 +74,32 @@ class NormalKnownCovariance(Family):
     covariance: Array
     prior_covariance: Array
     whitening: Whitening
+    centre: Array
 
     def __init__(self, mean: Any, covariance: Any, prior_covariance: Any):
         self.mean = vector("mean", mean, None)
         self.covariance = covariance_matrix("covariance", covariance, self.dim)
         self.prior_covariance = covariance_matrix("prior_covariance", prior_covariance, self.dim)
         self.whitening = _whitening(self.covariance, self.prior_covariance)
+        self.centre = self.mean
 
     @property
     def dim(self) -> int:
         return self.mean.shape[-1]
 
     def statistics(self, items: Any, weights: Array) -> FirstMoments:
-        x = rows(items, self.dim)
-        return first_moments(weights, x - self.mean.astype(x.dtype))
+        return first_moments(weights, self._centred(rows(items, self.dim)))
 
     def item_statistics(self, item: Any) -> FirstMoments:
-        x = row(item, self.dim)
-        return FirstMoments(jnp.ones((), x.dtype), x - self.mean.astype(x.dtype))
+        x = self._centred(row(item, self.dim))
+        return FirstMoments(jnp.ones((), x.dtype), x)
 
     def draw(self, key: Any, stats: FirstMoments) -> Location:
         own = cast(self, stats.total)
         mean, variance = own._posterior(stats)
         noise = slot_normal(key, mean.shape, mean.dtype)
         back = product(own.whitening.matrix, own.covariance)  # the inverse of W is S W'
-        return Location(own.mean + product(mean + jnp.sqrt(variance) * noise, back))
+        return Location(own.centre + product(mean + jnp.sqrt(variance) * noise, back))
 
     def scores(self, params: Location, items: Any) -> Array:
         own = cast(self, params.mean)
@@ -125,21 +127,31 @@ class NormalKnownCovariance(Family):
     def log_marginal(self, stats: FirstMoments) -> Array:
         own = cast(self, stats.total)
         mean, _ = own._posterior(stats)
-        total = product(stats.total, own.whitening.matrix.T)
-        spread = jnp.log1p(stats.count[:, None] * own.whitening.prior_variance)
-        return 0.5 * jnp.sum(total * mean - spread, axis=1)
+        total, gap, n = (
+            product(stats.total, own.whitening.matrix.T),
+            own._gap(),
+            stats.count[:, None],
+        )
+        far = gap * (total + n * gap) / (1 + n * own.whitening.prior_variance)
+        spread = jnp.log1p(n * own.whitening.prior_variance)
+        return 0.5 * jnp.sum(total * mean - far - spread, axis=1)
 
     def check(self, data: Any) -> None:
         check_rows(data, self.dim)
+        check_precision(data)
 
     def _whiten(self, x: Array) -> Array:
-        return product(x - self.mean, self.whitening.matrix.T)
+        return product(self._centred(x), self.whitening.matrix.T)
+
+    def _gap(self) -> Array:
+        return product((self.centre - self.mean)[None], self.whitening.matrix.T)[0]
 
     def _posterior(self, stats: FirstMoments) -> tuple[Array, Array]:
         """Mean and variance (K, D) of the whitened means."""
         d = self.whitening.prior_variance
-        variance = d / (1 + stats.count[:, None] * d)
-        return variance * product(stats.total, self.whitening.matrix.T), variance
+        less = 1 + stats.count[:, None] * d
+        total = product(stats.total, self.whitening.matrix.T)
+        return (d * total - self._gap()) / less, d / less
 
 
 def _whitening(covariance: Array, prior_covariance: Array) -> Whitening:

@@ -111,3 +111,29 @@ def statistics(states, few):
         return jnp.concatenate([part.astype(jnp.float32) for part in parts])
 
     return of
+
+
+def reconstructions(states, noise, scale):
+    """E[Z theta | Z, X], E[(Z theta)^2 | Z, X] and E[|theta|^2 | Z, X] of every state, in a row.
+
+    With G = Z Z' and H = (G + (s / s_A)^2 I)^-1, given Z and X each column of Z theta is normal
+    with the mean G H X and the covariance s^2 G H, and theta has the mean Z' H X and the covariance
+    s_A^2 (I - Z' H Z).
+    """
+    gram, num = states.gram, states.counts.sum(1)
+    inverse = np.linalg.inv(gram + (noise / scale) ** 2 * np.eye(NUM))
+    smooth = gram @ inverse
+    mean, variance = smooth @ X, noise**2 * np.diagonal(smooth, axis1=1, axis2=2)
+    weights = inverse @ X
+    size = np.sum(weights * (gram @ weights), axis=(1, 2))
+    size = size + X.shape[1] * scale**2 * (num - np.trace(smooth, axis1=1, axis2=2))
+    squares = mean**2 + variance[:, :, None]
+    flat = [part.reshape(len(num), -1) for part in (mean, squares, size)]
+    return np.concatenate(flat, axis=1)
+
+
+def reconstruction(state, info):
+    """The same of one state of a chain, from the parameters that it reports."""
+    theta = state.position.shared["parameters"]
+    mean = state.position.local["features"].astype(theta.dtype) @ theta
+    return jnp.concatenate([mean.ravel(), mean.ravel() ** 2, jnp.sum(theta**2)[None]])

@@ -20,6 +20,7 @@ from sgmc_jax.bnp import (
     hybrid_features,
 )
 from sgmc_jax.bnp._blocks import draw_anchors
+from sgmc_jax.collective import Dist
 from tests.enumeration import features as exact
 from tests.laws.moments import check_mean
 
@@ -152,6 +153,35 @@ def test_random_hyper_parameters(schedule, blocks):
     check_mean(run.trace.mean, np.concatenate([states.law(log, 7), hyper]), 0.04)
 
 
+def check_reconstruction(**kwargs):
+    """What a chain reports as parameters has the posterior law, as far as three moments tell."""
+    states = exact.binary()
+    log = states.log_prior(exact.beta_columns(0.7)[0], 0.8, 0.0)
+    log = log + states.log_likelihood(NOISE, SCALE)
+    expected = np.exp(log - logsumexp(log)) @ exact.reconstructions(states, NOISE, SCALE)
+    num_steps = kwargs.pop("num_steps", 300)
+    kernel = hybrid_features(*MODELS["linear"], capacity=10, **kwargs)
+    args = {"num_chains": 512, "num_steps": num_steps, "burn_in": 50}
+    data = exact.X.astype(np.float32)
+    run = sample(KEY, kernel, None, data, reduce=exact.reconstruction, **args)
+    check_mean(run.trace.mean, expected, 0.06)
+
+
+@pytest.mark.parametrize(
+    "blocks,schedule",
+    rows({(1, "anchored")}, [*((b, "anchored") for b in (1, 2, 3, 7)), (1, "demotion")]),
+)
+def test_reported_parameters_have_their_posterior_law(blocks, schedule):
+    check_reconstruction(blocks=blocks, schedule=schedule)
+
+
+def test_a_start_may_have_fewer_parameters_than_slots():
+    start = Dist({"parameters": np.ones((2, 2), np.float32)}, {"features": np.ones((3, 2))})
+    state = hybrid_features(*MODELS["linear"], capacity=5).init(KEY, start, exact.X)
+    expected = np.pad(np.ones((2, 2)), ((0, 3), (0, 0)))
+    np.testing.assert_array_equal(state.position.shared["parameters"], expected)
+
+
 # ------------------------------------------------------------------------- without any data
 
 
@@ -216,6 +246,29 @@ def check_fails(model="linear", **kwargs):
 )
 def test_the_published_schedule_is_not_exact(model, blocks, sweeps):
     check_fails(model, schedule="published", blocks=blocks, local_sweeps=sweeps)
+
+
+def test_a_report_of_what_the_sums_subtract(monkeypatch):
+    """Zero where features are integrated out, as all are in one block."""
+    monkeypatch.setattr(LinearGaussian, "report", lambda self, key, hyper, params, *_: params)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_reconstruction(num_steps=100)
+
+
+@pytest.mark.full
+def test_a_report_without_noise(monkeypatch):
+    zeros = lambda key, shape, dtype: jnp.zeros(shape, dtype)
+    module = importlib.import_module("sgmc_jax.families.linear_gaussian")
+    honest = LinearGaussian.report
+
+    def mean(self, *args):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "slot_normal", zeros)
+            return honest(self, *args)
+
+    monkeypatch.setattr(LinearGaussian, "report", mean)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_reconstruction()
 
 
 @pytest.mark.full

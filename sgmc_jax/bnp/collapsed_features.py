@@ -1,0 +1,35 @@
+"""Collapsed sampling of latent features, row by row."""
+
+from __future__ import annotations
+
+from ..families import FeatureFamily
+from ..processes import FeatureProcess
+from .hybrid_features import HybridFeatures, hybrid_features
+
+
+def collapsed_features(
+    process: FeatureProcess, family: FeatureFamily, *, capacity: int = 16
+) -> HybridFeatures:
+    """Collapsed Gibbs sampling of latent features, row by row.
+
+    P(Z_ik = 1) : P(Z_ik = 0) = m f(x_i | Z_ik = 1, rest) : (n - 1 + c - m) f(x_i | Z_ik = 0, rest)
+    for a feature that m other rows have, f with the parameters of all features integrated out. It
+    is `hybrid_features` with one block, and its reference.
+
+    Targets:
+        the posterior of the features, in no order, exactly.
+
+    Args:
+        process: `BetaBernoulli(mass, concentration)` or `GammaPoisson`.
+        family: `LinearGaussian(dim)` or `FeatureLikelihood`.
+        capacity: the number of slots to begin with.
+
+    Example:
+        >>> from sgmc_jax.bnp import BetaBernoulli, LinearGaussian
+        >>> kernel = collapsed_features(BetaBernoulli(1.0), LinearGaussian(2))
+
+    Reference:
+        Griffiths and Ghahramani (2011), The Indian buffet process: an introduction and review,
+        with columns in a random order for every row.
+    """
+    return hybrid_features(process, family, capacity=capacity)
