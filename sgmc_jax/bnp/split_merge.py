@@ -28,10 +28,7 @@ _BLIND = 0.1  # the share of the blind law in proposals
 
 
 class SplitMergeState(NamedTuple):
-    """`position.shared` holds the hyper-parameters, `position.local` each item's `assignment`.
-
-    `centre` is that of the family's sums.
-    """
+    """The position of `hybrid_mixture`, and the centre of the family's sums."""
 
     position: Dist
     centre: Any = None
@@ -115,8 +112,6 @@ class SplitMerge(Kernel):
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)
 
-    # -------------------------------------------------------------- what knows no labels
-
     def _pairs(self, key: Any, blocks: Blocks, labels: Array) -> tuple[Pairs, Array]:
         """Seeds, drawn without a look at the labels, and their points (P, 2, D)."""
         num, total = self.proposals, jnp.asarray(blocks.shard.total, jnp.uint32)
@@ -190,8 +185,6 @@ class SplitMerge(Kernel):
         ours = (side[:, None, :] == jnp.array([False, True])[:, None]) & unions.tiles.real[:, None]
         each = jax.vmap(self.family.statistics)(unions.items, ours.astype(jnp.result_type(float)))
         return self.comm.sum(unions.tiles.sum(each))
-
-    # --------------------------------------------------------------- the proposal and its test
 
     def _sides(
         self, key: Any, blocks: Blocks, pairs: Pairs, unions: Unions, logits: Array, labels: Array

@@ -88,10 +88,6 @@ class FeatureFamily(eqx.Module):
         """Sums over the rows; `params` may serve as a reference to subtract."""
 
     @abstractmethod
-    def grow(self, stats: PyTree, more: int) -> PyTree:
-        """The statistics with `more` free slots appended."""
-
-    @abstractmethod
     def redraw(
         self,
         key: Any,

@@ -133,9 +133,6 @@ class FeatureLikelihood(FeatureFamily):
         prior = jnp.where(active, jax.vmap(self._log_prior)(params), 0)
         return jnp.sum(jnp.where(rows.real, terms, 0)) + jnp.sum(prior)
 
-    def grow(self, stats: tuple, more: int) -> tuple:
-        return stats
-
     # ----------------------------------------------------------------- rows, together or alone
 
     def together(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> ExplicitRows:

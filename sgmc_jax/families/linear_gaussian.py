@@ -126,10 +126,6 @@ class LinearGaussian(FeatureFamily):
         square = jnp.sum(jnp.sum(residual**2, axis=1))
         return LinearSums(product(entries, entries.T), product(entries, residual), square)
 
-    def grow(self, stats: LinearSums, more: int) -> LinearSums:
-        gram, cross, square = stats
-        return LinearSums(jnp.pad(gram, (0, more)), jnp.pad(cross, ((0, more), (0, 0))), square)
-
     def redraw(
         self,
         key: Any,
