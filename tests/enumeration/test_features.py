@@ -172,7 +172,8 @@ def check_reconstruction(**kwargs):
     rows({(1, "anchored")}, [*((b, "anchored") for b in (1, 2, 3, 7)), (1, "demotion")]),
 )
 def test_reported_parameters_have_their_posterior_law(blocks, schedule):
-    check_reconstruction(blocks=blocks, schedule=schedule)
+    num_steps = 300 if blocks == 1 else 900  # off the tail the chain mixes more slowly
+    check_reconstruction(blocks=blocks, schedule=schedule, num_steps=num_steps)
 
 
 def test_a_start_may_have_fewer_parameters_than_slots():

@@ -130,6 +130,7 @@ def test_a_centre_at_the_prior_mean_is_seen_to_fail(monkeypatch):
     programs.cache_clear()
 
 
+@pytest.mark.full
 def test_far_chains_are_alike_on_eight_shards(x64):
     x, start = forty(1e4, np.float64)
     x, start = x[:37], Dist({}, {"assignment": start.local["assignment"][:37]})
