@@ -150,9 +150,11 @@ class RenamedState(NamedTuple):
 class Rename(Kernel):
     """Slots change names at random; the partition stays as it is."""
 
+    process: PitmanYor
+
     def init(self, key, position, data):
         labels = jnp.zeros(len(data), jnp.int32)
-        return RenamedState(Dist(PROCESS.start(), {"assignment": labels}))
+        return RenamedState(Dist(self.process.start(), {"assignment": labels}))
 
     def step(self, key, state, data):
         hyper, local = state.position
@@ -172,7 +174,7 @@ def sliced(process, batch_size=None):
 def in_a_cycle(name, process):
     """The slice sampler and another kernel that moves its labels."""
     others = {
-        "rename": Rename,
+        "rename": lambda: Rename(STICKS[process]),
         "split_merge": lambda: split_merge(STICKS[process], NORMAL, proposals=2, capacity=32),
         "hybrid": lambda: hybrid_mixture(STICKS[process], NORMAL, blocks=2, capacity=32),
     }
@@ -191,7 +193,7 @@ def test_sticks_in_a_cycle(other, process, num_steps):
 def test_sticks_in_a_cycle_and_a_random_concentration():
     law = random_concentration(2.0, 2.0, MARGINAL, FIVE)
     sticks = slice_mixture(PROCESS, NORMAL, capacity=32)
-    for other in (Rename(), hybrid_mixture(PROCESS, NORMAL, blocks=2, capacity=32)):
+    for other in (Rename(PROCESS), hybrid_mixture(PROCESS, NORMAL, blocks=2, capacity=32)):
         check(cycle(sticks, other), PROCESS, law=law)
 
 
@@ -247,7 +249,7 @@ def test_stochastic_sticks_from_all_points(engine, renamed):
     kernel = slice_mixture(
         process, DirichletMultinomial(ALPHA), None, "scir", step_size=1.0, capacity=16
     )
-    kernel = cycle(kernel, Rename()) if renamed else kernel
+    kernel = cycle(kernel, Rename(process)) if renamed else kernel
     law = exact(process, counts_marginal, COUNTS)
     args = {"num_chains": 512, "num_steps": LONG, "burn_in": 50, "tolerance": 0.3}
     check_partitions(kernel, law, COUNTS, least=0.01, engine=engine, **args)
