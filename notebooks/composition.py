@@ -12,9 +12,10 @@
 # %% [markdown]
 # # Kernels that compose
 #
-# Five points in a Dirichlet process mixture have 52 partitions, whose posterior probabilities can be summed up. Here
-# samplers that take turns on the partition are held against them: a hybrid sampler in blocks that do not divide
-# the points, slice sampling, and a kernel of our own that does nothing but rename the clusters.
+# Five points in a Dirichlet process mixture have 52 partitions, whose posterior probabilities can
+# be summed up. Here samplers that take turns on the partition are held against them: a hybrid
+# sampler in blocks that do not divide the points, slice sampling, and a kernel of our own that
+# does nothing but rename the clusters.
 
 # %%
 import dataclasses
@@ -122,9 +123,9 @@ for name, (distance, chance) in found.items():
 # %% [markdown]
 # ## An order that stays behind
 #
-# The chain of a slice sampler lives on the partition *and* the order of its sticks. `refresh` draws the order anew
-# from its law given the partition, once another kernel has moved the labels. Without it the cycle is biased, though
-# each of the two kernels is exact:
+# The chain of a slice sampler lives on the partition *and* the order of its sticks. `refresh`
+# draws the order anew from its law given the partition, once another kernel has moved the labels.
+# Without it the cycle is biased, though each of the two kernels is exact:
 
 
 # %%

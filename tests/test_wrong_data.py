@@ -212,12 +212,20 @@ START = "position must have "
 STARTS = [
     Case("wide features", lambda: go(FEATURES, np.ones((40, 5))), START + ".*4 columns.*40, 5"),
     Case("rows", lambda: go(FEATURES, np.ones((30, 2))), START + r"features.*\(40, ...\).*\(30"),
-    Case("axes", lambda: go(FEATURES, np.ones(40)), START + r"features of shape \(40, ...\)"),
+    Case(
+        "axes",
+        lambda: go(FEATURES, np.ones(40)),
+        START + r"features for each of 40 items, of shape \(40, ...\)",
+    ),
     Case("twice", lambda: go(FEATURES, np.full((40, 2), 2)), START + "features from 0 to 1.*2 to"),
     Case("half", lambda: go(FEATURES, np.full((40, 2), 0.5)), START + "features that are whole"),
     Case("leaf", lambda: go(FEATURES, Dist({}, {"z": X})), r'position must be Dist.*"features"'),
-    Case("labels", lambda: go(MIXTURE, np.zeros(30, int)), START + r"labels of shape \(40,\)"),
-    Case("half labels", lambda: go(MIXTURE, np.full(40, 0.5)), START + "labels that are whole"),
+    Case(
+        "labels",
+        lambda: go(MIXTURE, np.zeros(30, int)),
+        START + r"a label for each of 40 items, of shape \(40,\)",
+    ),
+    Case("half labels", lambda: go(MIXTURE, np.full(40, 0.5)), START + "a label in whole numbers"),
     Case("named", lambda: go(MIXTURE, Dist({}, {"z": X})), r'position must be Dist.*"assignment"'),
     Case("groups", lambda: go(HDP, np.zeros((3, 2), int), GROUPS), START + r"a label.*\(2, 2\)"),
     Case("dish", lambda: go(HDP, np.full((2, 2), 99), GROUPS), START + "labels from 0 to 15"),

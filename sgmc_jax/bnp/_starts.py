@@ -30,12 +30,15 @@ def whole_rows(name: str, value: Any, num_items: int, ndim: int) -> np.ndarray |
     shape = jnp.shape(value)
     if len(shape) != ndim or shape[0] != num_items:
         wanted = f"({num_items},)" if ndim == 1 else f"({num_items}, ...), of {ndim} axes"
-        raise ValueError(f"position must have {name} of shape {wanted}, got shape {shape}")
+        raise ValueError(
+            f"position must have {name} for each of {num_items} items, of shape {wanted}, got "
+            f"shape {shape}"
+        )
     if not _checks.is_concrete(value):
         return None
     value = np.asarray(value)
     if value.dtype.kind not in "buif" or not np.array_equal(value, np.floor(value)):
-        raise ValueError(f"position must have {name} that are whole numbers, got {value.dtype}")
+        raise ValueError(f"position must have {name} in whole numbers, got {value.dtype}")
     return value
 
 
@@ -76,7 +79,7 @@ def check_labels(position: Any, num_items: int, capacity: int) -> None:
     labels = None if position is None else local_part(position, "assignment")
     if labels is None or isinstance(labels, list):
         return
-    labels = whole_rows("labels", labels, num_items, 1)
+    labels = whole_rows("a label", labels, num_items, 1)
     if labels is not None:
         _check_slots(labels, capacity)
 

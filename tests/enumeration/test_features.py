@@ -85,7 +85,8 @@ def rows(quick, all_rows):
     rows(
         {("linear", 2, 3)},
         [*itertools.product(["linear"], (1, 2, 3), (1, 3))]
-        + [*itertools.product(["explicit", "counts"], (1, 2, 3), (1,)), ("counts", 3, 3)],
+        + [*itertools.product(["explicit", "counts"], (1, 2, 3), (1,)), ("counts", 3, 3)]
+        + [*itertools.product(MODELS, (7,), (1,))],  # whole blocks of padding
     ),
 )
 def test_all_columns_by_the_anchored_schedule(model, blocks, sweeps):

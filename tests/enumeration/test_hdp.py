@@ -116,7 +116,7 @@ def make(**kwargs):
 
 
 def rows():
-    for blocks in (1, 2, 3):
+    for blocks in (1, 2, 3, 7):  # seven: whole blocks of padding
         for sweeps in (1, 3):
             fast = (blocks, sweeps) in [(1, 1), (3, 1)]
             yield pytest.param(blocks, sweeps, marks=[] if fast else pytest.mark.full)
