@@ -218,7 +218,7 @@ STARTS = [
         START + r"features for each of 40 items, of shape \(40, ...\)",
     ),
     Case("twice", lambda: go(FEATURES, np.full((40, 2), 2)), START + "features from 0 to 1.*2 to"),
-    Case("half", lambda: go(FEATURES, np.full((40, 2), 0.5)), START + "features that are whole"),
+    Case("half", lambda: go(FEATURES, np.full((40, 2), 0.5)), START + "features in whole numbers"),
     Case("leaf", lambda: go(FEATURES, Dist({}, {"z": X})), r'position must be Dist.*"features"'),
     Case(
         "labels",
