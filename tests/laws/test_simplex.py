@@ -98,12 +98,13 @@ SIMPLICES = {"a": np.array([[0.2, 0.5, 3.0], [5.0, 1.0, 0.1]]), "b": np.array([0
 
 def of_simplices(h, scale):
     prior = jax.tree.map(lambda a: jnp.asarray(a, jnp.float32), SIMPLICES)
-    return scir(Minibatch(Summand(prior, lambda p, item: prior), Given(1)), h, scale=scale)
+    nothing = lambda position, item: jax.tree.map(jnp.zeros_like, prior)
+    return scir(Minibatch(Summand(prior, nothing), Given(1)), h, scale=scale)
 
 
 def check_simplices(kernel):
-    start, nothing = jax.tree.map(jnp.zeros_like, SIMPLICES), np.zeros((0, 1), np.float32)
-    run = sample(KEY, kernel, start, nothing, reduce=dirichlet_moments, **ARGS)
+    start, one = jax.tree.map(jnp.zeros_like, SIMPLICES), np.zeros((1, 1), np.float32)
+    run = sample(KEY, kernel, start, one, reduce=dirichlet_moments, **ARGS)
     mean, square = exact_moments(list(SIMPLICES.values()))
     check_mean(run.trace.mean[:, 0], mean, 0.01)
     check_mean(run.trace.mean[:, 1], square, 0.01)
