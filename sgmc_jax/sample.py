@@ -165,8 +165,8 @@ def sample(
     source = open_data(data, start.num_steps)
     if isinstance(source, Stream) and not contract.streams:
         raise TypeError(
-            f"data is streamed, but {type(kernel).__name__} would take each batch for all of it: "
-            "that needs an estimator whose batcher is Given(total), or a kernel that says `streams`"
+            "data is streamed, which needs the batcher Given(total), or a kernel that says "
+            f"`streams`: {type(kernel).__name__} would take each batch for all of it"
         )
     over = _over(engine, contract)
     size = engine.size if engine is not None and over == "data" else None

@@ -219,7 +219,11 @@ POSITIONS_AND_DATA = [
     Case("NaN data for hmc", lambda: go(hmc(EXACT, 0.1), data=HOLE), "data must be finite"),
     Case("NaN data inside", lambda: go(ON_PAIRS, data=(HOLE, DATA[:, 0])), r"data\[0\] must be"),
     Case("infinite position", lambda: go(position=ZERO + np.inf), "position must be finite"),
-    Case("NaN start", lambda: go(position=ONE_BAD, num_chains=2), "position must be finite"),
+    Case(
+        "NaN start",
+        lambda: go(position=ONE_BAD, num_chains=2, position_axis=0),
+        "position must be finite",
+    ),
     Case("NaN made", lambda: go(position=lambda key: ZERO * np.nan), "position must be finite"),
     Case(
         "centre of another structure",
