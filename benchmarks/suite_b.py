@@ -49,8 +49,9 @@ def _own(num_steps: int, x: Array, data: tuple, batch_size: int, shared: bool) -
     kernel = sgld(Minibatch(LINEAR, Uniform(batch_size)), STEP_SIZE)
 
     def call() -> Array:
-        settings = {"num_steps": num_steps, "num_chains": len(x), "share_batch": shared}
-        return sample(_KEY, kernel, x, data, **settings).trace
+        settings = {"num_steps": num_steps, "share_batch": shared}
+        chains = {"num_chains": len(x), "position_axis": 0}
+        return sample(_KEY, kernel, x, data, **settings, **chains).trace
 
     return Case(call, num_steps * len(x))
 
