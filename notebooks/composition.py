@@ -84,8 +84,9 @@ class Renamed(NamedTuple):
 
 def rename(key, state, data):
     shared, local = state.position
-    names = jax.random.permutation(key, 32).astype(jnp.int32)
-    return Renamed(Dist(shared, {"assignment": names[local["assignment"]]})), None
+    names, labels = jax.random.permutation(key, 32).astype(jnp.int32), local["assignment"]
+    renamed = jnp.where(labels < 32, names[labels % 32], labels)  # slots may be added
+    return Renamed(Dist(shared, {"assignment": renamed})), None
 
 
 renaming = Kernel.from_functions(lambda key, position, data: Renamed(position), rename)

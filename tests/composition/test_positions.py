@@ -60,8 +60,9 @@ def renaming(rename):
 
 
 def rename_clusters(capacity, key, shared, local):
-    names = jax.random.permutation(key, capacity).astype(jnp.int32)
-    return Dist(shared, {"assignment": names[local["assignment"]]})
+    names, labels = jax.random.permutation(key, capacity).astype(jnp.int32), local["assignment"]
+    renamed = jnp.where(labels < capacity, names[labels % capacity], labels)  # slots may be added
+    return Dist(shared, {"assignment": renamed})
 
 
 def rename_dishes(capacity, key, shared, local):
