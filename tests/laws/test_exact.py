@@ -150,7 +150,7 @@ def test_blocks_keep_the_joint_law(name):
 
 
 def test_the_joint_law_sees_stale_caches(monkeypatch):
-    monkeypatch.setattr(Metropolis, "refresh", lambda self, key, state, data: state)
+    monkeypatch.setattr(Metropolis, "retarget", lambda self, key, state, data: state)
     with pytest.raises(AssertionError, match="standard errors"):
         check_blocks(BLOCKS["mala"])
 
