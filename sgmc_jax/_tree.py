@@ -55,6 +55,7 @@ def strong(x: PyTree) -> PyTree:
         x = jnp.asarray(x)
         if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
             return x
-        return jax.lax.convert_element_type(x, jnp.dtype(x.dtype))
+        # an array that was made under x64 stays wide outside of it
+        return jax.lax.convert_element_type(x, jax.dtypes.canonicalize_dtype(x.dtype))
 
     return jax.tree.map(leaf, x)
