@@ -97,10 +97,10 @@ def mixture(name, process=DP, capacity=32):
 def pairs():
     for one, other in itertools.combinations_with_replacement(MIXTURES, 2):
         if (one, other) != ("split-merge", "split-merge"):  # it reaches no partition by itself
-            fast = (one, other) == ("hybrid", "slice")
-            yield pytest.param(one, other, marks=[] if fast else full)
+            yield one, other
 
 
+@full
 @pytest.mark.parametrize("one,other", list(pairs()))
 def test_pairs_of_mixture_samplers(one, other):
     kernel = cycle(mixture(one), mixture(other))
@@ -171,6 +171,7 @@ def test_a_block_grows_and_is_thinned():
     check_blocks(thin(of_blocks("hybrid", capacity=2), 2), num_steps=600)
 
 
+@full
 def test_hyper_parameters_of_an_old_target_are_seen(monkeypatch):
     stale = lambda self, key, state, data: self.refresh(key, state, data)
     monkeypatch.setattr(HybridMixture, "retarget", stale)

@@ -197,9 +197,8 @@ def test_sticks_in_a_cycle_and_a_random_concentration():
         check(cycle(sticks, other), PROCESS, law=law)
 
 
-@pytest.mark.parametrize(
-    "other", ["rename", *(pytest.param(name, marks=full) for name in ("split_merge", "hybrid"))]
-)
+@full
+@pytest.mark.parametrize("other", ["rename", "split_merge", "hybrid"])
 def test_an_order_of_sticks_that_stays_as_labels_move(other, monkeypatch):
     """Planted: `refresh` brings nothing but the sums up to date."""
     honest = SliceMixture.refresh
@@ -216,7 +215,8 @@ def test_an_order_of_sticks_that_stays_as_labels_move(other, monkeypatch):
 BATCHES = [("dp", 1, 2), ("dp", 3, 2), ("py", 3, 2), ("dp", 1, 3), ("py", 2, 3), ("dp", 4, 3)]
 
 
-@pytest.mark.parametrize("process,batch_size,shards,num_steps", rows(("dp", 1, 2), slow=BATCHES))
+@full
+@pytest.mark.parametrize("process,batch_size,shards,num_steps", rows(slow=BATCHES))
 def test_batches_on_shards(process, batch_size, shards, num_steps):
     kernel, num_steps = sliced(process, batch_size), 3 * num_steps
     args = {"engine": Vmap(shards), "num_steps": num_steps, "burn_in": 100, "tolerance": 0.6}

@@ -57,6 +57,7 @@ def test_a_table_follows_a_position_that_others_move():
     check_topics(cycle(exact_topics(), scir(TableCounts(allocate, HALF, Uniform(2)), 1.0)))
 
 
+@pytest.mark.full
 def test_a_stale_table_is_seen(monkeypatch):
     monkeypatch.setattr(TableCounts, "refresh", lambda self, key, estate, position, data: estate)
     with fails():
