@@ -2,9 +2,9 @@
 
 from .all_reduce import AllReduce as AllReduce
 from .allocation import Allocation as Allocation
+from .anchored_counts import AnchoredCounts as AnchoredCounts
 from .control_variate import AnchoredState as AnchoredState
 from .control_variate import ControlVariate as ControlVariate
-from .counts import AnchoredCounts as AnchoredCounts
 from .counts import MinibatchCounts as MinibatchCounts
 from .counts import SAGACounts as SAGACounts
 from .counts import TableCounts as TableCounts

@@ -10,13 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from .. import _checks, _returned, _tree
+from .. import _checks, _returned
 from .._types import Data, Estimate, Estimator, Key, Position, Ungated, as_keys
 from ..batching import Batch, Batcher
 from ..collective import as_shard
-from ..model import Summand
 from .allocation import Allocation, as_allocation
-from .minibatch import Minibatch, drawn
+from .minibatch import drawn
 
 _NOWHERE = np.iinfo(np.int32).max  # an index past the end of any table
 
@@ -262,100 +261,14 @@ class SAGACounts(TableCounts):
         weight = jnp.max(batch.weight)
         scaled = jax.tree.map(lambda d: weight.astype(d.dtype) * d, change)
         plain = super()._value(position, counts, scaled, batch)
-        return _floored(plain, self.prior(position))
-
-
-class AnchoredCounts(MinibatchCounts):
-    """Shapes corrected by the expected counts at a fixed centre, a control variate.
-
-    `alpha + sum_{i in S} weight_i (z_i - rho t_i) + rho sum_i t_i`, with `t_i = E[z_i | centre]`:
-    unbiased for every rho. The variance is that of z_i - rho t_i, least at rho = Cov(z, t)/Var t.
-    It may be negative: values below alpha / 2 are raised to it, which biases, and counted in
-    `clipped`; with rho = 0 there are none.
-
-    Args:
-        allocate: as for `MinibatchCounts`.
-        alpha: as for `MinibatchCounts`.
-        batcher: which items a step sees.
-        centre: a position, near the mode.
-        expect: `(position, item) -> counts`, the mean of `allocate`.
-        rho: the coefficient of the control variate.
-
-    Raises:
-        TypeError: if the data is streamed (`Given`).
-
-    Reference:
-        Baker et al. (2018) propose control variates for SCIR in section 4, without a formula. The
-        t_i are computed anew for each batch, not stored, which keeps the state small.
-    """
-
-    centre: Position
-    expected: Summand
-    rho: Array
-
-    def __init__(
-        self,
-        allocate: Allocation | Callable,
-        alpha: Any,
-        batcher: Batcher,
-        centre: Position,
-        expect: Callable,
-        rho: Any = 1.0,
-    ):
-        super().__init__(allocate, alpha, batcher)
-        if not callable(expect):
-            raise TypeError(
-                f"expect must be a function of (position, item), got {type(expect).__name__}"
-            )
-        if batcher.streams:
-            raise TypeError("AnchoredCounts needs all of the data, but its batcher is Given")
-        self.centre = jax.tree.map(_checks.real("centre"), centre)
-        self.expected = ExpectedCounts(_zeros, expect)
-        self.rho = _checks.as_real(rho, "rho")
-
-    def check(self, position: Position, data: Data) -> None:
-        _returned.like("centre", self.centre, position, "the position")
-        super().check(position, data)
-
-    def init(self, key: Key, position: Position, data: Data) -> tuple[PyTree, PyTree]:
-        return super().init(key, position, data), self._anchor(data)
-
-    def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
-        return estate[0], self._anchor(data)
-
-    def _anchor(self, data: Data) -> PyTree:
-        return Minibatch(self.expected, self.batcher).full(self.centre, data).value
-
-    def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
-        bstate, anchor = estate
-        batch, bstate = super().draw(key, bstate, data)
-        return batch._replace(anchor=anchor), (bstate, anchor)
-
-    def items(self, batch: AllocationBatch, position: Position) -> Estimate:
-        plain = super().items(batch, position).value
-        expected = self.expected.weighted_sum(self.centre, batch.batch.items, batch.batch.weight)
-        gap = jax.tree.map(jnp.subtract, expected.value, batch.anchor)
-        return Estimate(_tree.axpy(-self.rho, gap, plain))
-
-    def on(self, batch: AllocationBatch, position: Position) -> Estimate:
-        return _floored(super().on(batch, position), self.prior(position))
-
-
-class ExpectedCounts(Summand):
-    """What `expect` gives, shaped like the position."""
-
-    names: ClassVar[tuple[str, str]] = ("expect", "the position")
-
-
-def _zeros(position: Position) -> PyTree:
-    return jax.tree.map(lambda x: jnp.zeros(jnp.shape(x)), position)
+        return floored(plain, self.prior(position))
 
 
 def _rows(table: PyTree, index: Array) -> PyTree:
     return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), table)
 
 
-def _floored(estimate: Estimate, prior: Estimate) -> Estimate:
+def floored(estimate: Estimate, prior: Estimate) -> Estimate:
     """The estimate where it is at least half the prior shape, elsewhere that, and how often."""
     low = jax.tree.map(lambda a, alpha: a < alpha / 2, estimate.value, prior.value)
     value = jax.tree.map(lambda a, alpha: jnp.maximum(a, alpha / 2), estimate.value, prior.value)
