@@ -7,7 +7,7 @@ import sgmc_jax
 
 ROOT = Path(sgmc_jax.__file__).parent
 LAYERS = [
-    {"_types", "_checks", "_returned", "_tree", "collective", "contract", "random", "special"},
+    {"_types", "_checks", "_returned", "_tree", "collective", "contract", "random", "arrays", "special"},
     {"batching", "model", "combinators", "spaces", "transitions", "schedules"},
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},
@@ -40,6 +40,25 @@ def imports(path):
                 yield from (
                     [node.module.split(".")[0]] if node.module else [a.name for a in node.names]
                 )
+
+
+def private_imports(path):
+    """Modules whose name begins with an underscore, of packages that the file is not inside."""
+    package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            target = (*base, *(node.module.split(".") if node.module else ()))
+            for target in [target, *((*target, alias.name) for alias in node.names)]:
+                for depth, part in enumerate(target):
+                    if part.startswith("_") and target[:depth] != package[:depth]:
+                        yield ".".join(target)
+
+
+def test_no_package_reaches_into_anothers_private_modules():
+    for path in ROOT.rglob("*.py"):
+        found = sorted(set(private_imports(path)))
+        assert not found, f"{path.relative_to(ROOT)} imports {found}"
 
 
 def test_imports_go_down():

@@ -14,8 +14,8 @@ from .. import _checks
 from ..collective import Collective, Dist, Shard, as_shard
 from ..families import Family
 from ..processes import PitmanYor
-from ..random._words import uniform, word_keys, word_pair
 from ..random.feistel import permute, round_words
+from ..random.words import uniform, word_keys, word_pair
 from ._starts import check_labels, local_part
 
 Schedule = Literal["anchored", "demotion", "published"]

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from ..arrays import real_array
 from ..collective import as_shard
 from ..families import Family
-from ..families._statistics import real_array
 from ..families.family import LocatedFamily
 from .groups import Groups
 

@@ -13,7 +13,7 @@ from .. import _tree
 from ..families import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
 from ..processes import FeatureProcess
 from ..random import poisson
-from ..random._words import uniform, word_keys, word_pair
+from ..random.words import uniform, word_keys, word_pair
 
 
 class Atoms(NamedTuple):

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ..families import Family
-from ..random.gamma import log_gamma
+from ..random import log_beta
 from ._blocks import Anchors, Blocks
 from ._collapsed import pick
 from .groups import Groups
@@ -302,11 +302,9 @@ def ratios(key: Any, g: Array, index: Int[Array, " S"], size: Int[Array, " S"]) 
 
     def restaurant(index: Array, size: Array) -> tuple[Array, Array]:
         gamma_key, pick_key = jax.random.split(jax.random.fold_in(key, index))
-        log_a, log_b = log_gamma(
-            gamma_key, jnp.stack([g + 1, jnp.maximum(size, 1).astype(g.dtype)])
-        )
+        log_w, _ = log_beta(gamma_key, g + 1, jnp.maximum(size, 1).astype(g.dtype))
         picked = jax.random.uniform(pick_key, dtype=g.dtype) * (size + g) < size
-        return jnp.where(size > 0, log_a - jnp.logaddexp(log_a, log_b), 0), picked
+        return jnp.where(size > 0, log_w, 0), picked
 
     logs, picked = jax.vmap(restaurant)(index, size)
     return jnp.sum(logs), jnp.sum(picked, dtype=jnp.int32)

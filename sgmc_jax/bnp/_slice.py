@@ -14,8 +14,8 @@ from ..collective import Collective, Dist, Shard, as_shard
 from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
-from ..random._words import uniform, word_keys, word_pair
 from ..random.feistel import random_subset
+from ..random.words import item_uniforms
 from ._blocks import check_start, start_position, with_own_hyper
 from ._centre import centre_of, centred, recentred
 from ._collapsed import pick_columns
@@ -278,9 +278,3 @@ def _real(x: Array) -> Any:
 def round_at_random(key: Any, x: Float[Array, " n"]) -> Int[Array, " n"]:
     """Whole numbers with the mean x; the nearest ones would forget small changes."""
     return jnp.floor(x + jax.random.uniform(key, x.shape, x.dtype)).astype(jnp.int32)
-
-
-def item_uniforms(key: Any, index: Array, dtype: Any) -> Array:
-    """A number in (0, 1] for each item, by its global index."""
-    (cipher,) = word_keys(key, 1)
-    return uniform(word_pair(cipher, index.astype(jnp.uint32), 0, dtype)[0], dtype)

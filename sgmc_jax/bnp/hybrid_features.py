@@ -15,7 +15,7 @@ from ..collective import Collective, Dist, Shard, as_shard
 from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
 from ..processes import FeatureProcess
-from ..random._words import uniform, word_keys, word_pair
+from ..random.words import uniform, word_keys, word_pair
 from ._blocks import (
     Anchors,
     Blocks,

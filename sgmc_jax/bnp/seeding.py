@@ -9,9 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .. import _checks
+from ..arrays import Tiles, columns_by_chunks, product, real_array
 from ..collective import Collective, leading_axis
-from ..families._statistics import columns_by_chunks, product, real_array
-from ..families._tiles import Tiles
 
 
 def kmeans_plus_plus(

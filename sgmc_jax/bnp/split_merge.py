@@ -12,10 +12,10 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
+from ..arrays import Tiles
 from ..collective import Collective, Dist
 from ..contract import SlotInfo
 from ..families import Family
-from ..families._tiles import Tiles
 from ..processes import PitmanYor
 from ..special import log_rising_factorial
 from ._blocks import Blocks, check_parts, check_start, start_position, with_own_hyper

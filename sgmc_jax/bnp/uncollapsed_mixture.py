@@ -16,10 +16,10 @@ from ..contract import SlotInfo
 from ..families import Family
 from ..processes import DirichletProcess
 from ..random.gamma import log_gamma
+from ..random.words import item_uniforms
 from ._blocks import check_parts, check_start, start_position, with_own_hyper
 from ._centre import centre_of, centred, recentred
 from ._collapsed import pick_columns
-from ._slice import item_uniforms
 from .hybrid_mixture import MixtureState, MixtureSums
 
 

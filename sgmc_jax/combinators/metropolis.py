@@ -13,6 +13,7 @@ from jaxtyping import Array
 from .. import _returned, _tree
 from .._types import Data, Kernel, Key, Keys, Position, as_function, as_keys
 from ..contract import Contract
+from ..random import accept
 from ._common import with_position
 
 
@@ -52,7 +53,7 @@ class Metropolis(Kernel):
         after, before = (_returned.scalar("energy", self.energy(state)) for state in (end, start))
         error = after - before
         error = jnp.where(jnp.isnan(error), jnp.inf, error)  # a diverged proposal is refused
-        accepted = jnp.log(jax.random.uniform(accept_key, dtype=error.dtype)) < -error
+        accepted = accept(accept_key, -error)
         inner = _tree.where(accepted, end, start)
         info = MetropolisInfo(jnp.exp(-jnp.maximum(error, 0)), accepted, error)
         return MetropolisState(inner.position, inner), info

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
-from ._statistics import real_array
+from ..arrays import real_array
 
 
 def vector(name: str, value: Any, dim: int | None) -> Float[Array, " d"]:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from ..random import log_gamma
 from ._inputs import positive_vector
-from ._statistics import FirstMoments
+from ._moments import FirstMoments
 from .dirichlet_multinomial import Multinomials, log_ratio
 from .family import Family, cast
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
-from ._statistics import real_array
+from ..arrays import real_array
 
 
 class Family(eqx.Module):

@@ -14,7 +14,8 @@ from jaxtyping import Array, Int, PyTree
 from .. import _checks, _returned, _tree
 from .._checks import real
 from .._types import as_function
-from ._statistics import slot_normal
+from ..random import accept
+from ..random.slots import slot_normal
 from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, Hyper, RowLikelihood
 
 
@@ -124,7 +125,7 @@ class FeatureLikelihood(FeatureFamily):
         start = (params, momentum, *target(params))
         end = jax.lax.fori_loop(0, self.num_steps, leap, start)
         gain = end[2] - start[2] + _kinetic(momentum, mass) - _kinetic(end[1], mass)
-        taken = jnp.log(jax.random.uniform(test_key, dtype=gain.dtype)) < gain
+        taken = accept(test_key, gain)
         return hyper, _tree.where(taken, end[0], params)
 
     def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Array:

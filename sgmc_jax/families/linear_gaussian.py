@@ -11,10 +11,11 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
 from .. import _checks
+from ..arrays import product
 from ..random import log_gamma
+from ..random.slots import slot_normal
 from . import _inputs
 from ._inputs import check_rows, positive_number
-from ._statistics import product, slot_normal
 from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, Hyper, RowLikelihood
 
 

@@ -10,16 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .. import _checks
+from ..arrays import columns_by_chunks, product
+from ..random.slots import slot_log_gamma, slot_normal
 from ..special import log_rising_factorial
 from ._inputs import check_precision, check_rows, positive_vector, row, rows, vector
-from ._statistics import (
-    SecondMoments,
-    columns_by_chunks,
-    first_moments,
-    product,
-    slot_log_gamma,
-    slot_normal,
-)
+from ._moments import SecondMoments, first_moments
 from .family import LocatedFamily, cast
 
 

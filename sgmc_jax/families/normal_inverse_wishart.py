@@ -11,6 +11,8 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array
 
 from .. import _checks
+from ..arrays import Tiles, columns_by_chunks, outer_products, product
+from ..random.slots import slot_log_gamma, slot_normal
 from ..special import log_rising_factorial
 from ._inputs import (
     check_precision,
@@ -21,16 +23,7 @@ from ._inputs import (
     rows,
     vector,
 )
-from ._statistics import (
-    SecondMoments,
-    columns_by_chunks,
-    first_moments,
-    outer_products,
-    product,
-    slot_log_gamma,
-    slot_normal,
-)
-from ._tiles import Tiles
+from ._moments import SecondMoments, first_moments
 from .family import LocatedFamily, cast
 
 

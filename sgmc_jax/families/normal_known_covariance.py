@@ -9,8 +9,10 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array
 
+from ..arrays import product
+from ..random.slots import slot_normal
 from ._inputs import check_precision, check_rows, covariance_matrix, row, rows, vector
-from ._statistics import FirstMoments, first_moments, product, slot_normal
+from ._moments import FirstMoments, first_moments
 from .family import LocatedFamily, cast
 
 

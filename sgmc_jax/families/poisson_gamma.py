@@ -9,10 +9,11 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array
 
 from .. import _checks
+from ..arrays import product
 from ..random import log_gamma
 from ..special import log_rising_factorial
 from ._inputs import check_counts, positive_vector, row, rows
-from ._statistics import FirstMoments, first_moments, product
+from ._moments import FirstMoments, first_moments
 from .family import Family, cast
 
 

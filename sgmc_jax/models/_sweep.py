@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from ..random._words import uniform, word_keys, word_pair
+from ..random.words import uniform, word_keys, word_pair
 
 
 def sweep(

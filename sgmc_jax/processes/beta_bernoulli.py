@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.scipy.special import betaln, digamma
 from jaxtyping import Array
 
-from ..random.gamma import log_gamma
+from ..random import log_beta
 from ..special import log_rising_factorial
 from .feature_process import FeatureProcess, Hyper
 
@@ -65,8 +65,8 @@ class BetaBernoulli(FeatureProcess):
     def draw_weights(self, key: Any, hyper: Hyper, counts: Array, num_items: Any) -> Array:
         """The log odds of mu_k."""
         shapes = [jnp.maximum(counts, 1), num_items - counts + hyper["concentration"]]
-        drawn = log_gamma(key, jnp.stack(jnp.broadcast_arrays(*shapes), axis=1))
-        return drawn[:, 0] - drawn[:, 1]
+        log_mu, log_rest = log_beta(key, *shapes)
+        return log_mu - log_rest
 
     def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
         return jnp.zeros_like(entry), uniform

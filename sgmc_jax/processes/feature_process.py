@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._checks import real
-from ..random.gamma import gamma
+from ..random import accept, gamma
 from .pitman_yor import gamma_prior
 
 _STEP = 0.7  # of the Metropolis walk in log c
@@ -134,5 +134,5 @@ class FeatureProcess(eqx.Module):
 
         new = old * jnp.exp(_STEP * jax.random.normal(step_key, dtype=old.dtype))
         gain = target(new) - target(old)
-        taken = jnp.log(jax.random.uniform(test_key, dtype=old.dtype)) < gain
+        taken = accept(test_key, gain)
         return hyper | {"concentration": jnp.where(taken, new, old)}

@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from .. import _checks
 from .._checks import real
-from ..random.gamma import gamma, log_gamma
+from ..random import gamma, log_gamma
 from .pitman_yor import gamma_prior, redraw_concentration
 
 
@@ -85,10 +85,8 @@ class HierarchicalDirichletProcess(eqx.Module):
 
     def draw_weights(self, key: Any, a: Array, tables: Array) -> tuple[Array, Array]:
         """(w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a); w_0 is that of all other dishes."""
-        slot_key, rest_key = jax.random.split(key)
         served = tables > 0
-        logs = log_gamma(slot_key, jnp.where(served, tables, 1).astype(a.dtype))
-        logs = jnp.where(served, logs, -jnp.inf)
-        log_rest = log_gamma(rest_key, a)
-        log_total = jnp.logaddexp(jax.nn.logsumexp(logs), log_rest)
-        return jnp.exp(logs - log_total), jnp.exp(log_rest - log_total)
+        shapes = jnp.append(a, jnp.where(served, tables, 1).astype(a.dtype))
+        logs = log_gamma(key, shapes)  # w_0 first: slots are appended
+        weights = jax.nn.softmax(jnp.where(jnp.append(True, served), logs, -jnp.inf))
+        return weights[1:], weights[0]

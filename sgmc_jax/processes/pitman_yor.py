@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from .. import _checks
 from .._checks import as_real, real
-from ..random.gamma import gamma, log_gamma
+from ..random import accept, gamma, log_beta
 from ..special import log_rising_factorial
 
 _STEP = 0.7  # of the Metropolis walk in (log a, logit d)
@@ -101,12 +101,7 @@ class PitmanYor(eqx.Module):
         `v_j ~ Beta(1 - d + m_j, a + j d + sum_{l>j} m_l)` for j = 1, 2, ...; with zero counts, the
         prior.
         """
-        own, later = self.stick_shapes(hyper, counts)
-        own_key, later_key = jax.random.split(key)
-        log_own = log_gamma(own_key, own)
-        log_later = log_gamma(later_key, later)
-        log_total = jnp.logaddexp(log_own, log_later)
-        return log_own - log_total, log_later - log_total
+        return log_beta(key, *self.stick_shapes(hyper, counts))
 
     def redraw_from_sticks(
         self, key: Any, hyper: dict[str, Array], log_stick: Array, log_left: Array, used: Array
@@ -142,7 +137,7 @@ class PitmanYor(eqx.Module):
             return logdensity(hyper) + (shape - 1) * jnp.log(a) - rate * a + jacobian
 
         gain = target(proposal) - target(hyper)
-        taken = jnp.log(jax.random.uniform(test_key, dtype=dtype)) < gain
+        taken = accept(test_key, gain)
         return jax.tree.map(lambda new, old: jnp.where(taken, new, old), proposal, hyper)
 
 
@@ -198,8 +193,7 @@ def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: 
     shape, rate = prior
     size, active = size.astype(old.dtype), active.astype(old.dtype)
     beta_key, pick_key, gamma_key = jax.random.split(key, 3)
-    log_a, log_b = log_gamma(beta_key, jnp.stack([old + 1, size]))
-    log_eta = log_a - jnp.logaddexp(log_a, log_b)
+    log_eta, _ = log_beta(beta_key, old + 1, size)
     odds = (shape + active - 1) / (size * (rate - log_eta))
     one_more = jax.random.uniform(pick_key, dtype=old.dtype) * (1 + odds) < odds
     drawn = gamma(gamma_key, shape + active - 1 + one_more) / (rate - log_eta)

@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ._words import normal, real, word_keys, word_pair
 from .gamma import gamma_parts
 from .poisson import poisson_parts
+from .words import normal, real, word_keys, word_pair
 
 
 def cir(

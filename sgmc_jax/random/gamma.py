@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from ._rejection import first_accepted
-from ._words import low_byte, normal, real, uniform, word_keys, word_pair
+from .words import low_byte, normal, real, uniform, word_keys, word_pair
 
 
 def gamma(key: jax.Array, shape_parameter: ArrayLike) -> jax.Array:

@@ -9,7 +9,7 @@ from jax.scipy.special import xlogy
 from jax.typing import ArrayLike
 
 from ._rejection import first_accepted
-from ._words import real, symmetric, uniform, word_keys, word_pair
+from .words import real, symmetric, uniform, word_keys, word_pair
 
 _LARGE = 10.0  # the transformed rejection is proved for rates of at least this
 _FIRST_STEPS, _ALL_STEPS = 16, 48

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sgmc_jax import Collective
+from sgmc_jax.arrays import Tiles
 from sgmc_jax.bnp import kmeans_plus_plus
 from sgmc_jax.bnp.seeding import nearest, two_means
-from sgmc_jax.families._tiles import Tiles
 
 KEY = jax.random.key(0)
 
@@ -51,7 +51,7 @@ def test_nearest_centre_by_chunks(monkeypatch):
     rng = np.random.default_rng(0)
     x, centres = rng.normal(size=(200, 3)), rng.normal(size=(5, 3))
     squares = ((x[:, None] - centres) ** 2).sum(2)
-    monkeypatch.setattr("sgmc_jax.families._statistics._CHUNK", 64)
+    monkeypatch.setattr("sgmc_jax.arrays.chunks._CHUNK", 64)
     found = nearest(jnp.asarray(x), jnp.asarray(centres))
     np.testing.assert_array_equal(found.label, squares.argmin(1))
     np.testing.assert_allclose(found.distance, squares.min(1), rtol=1e-4)

@@ -10,7 +10,7 @@ import pytest
 import scipy.stats as st
 
 from sgmc_jax import families as fam
-from sgmc_jax.families import _statistics
+from sgmc_jax.arrays import chunks
 
 _path = Path(__file__).resolve().parent.parent / "laws" / "moments.py"
 _spec = importlib.util.spec_from_file_location("moments", _path)
@@ -78,7 +78,7 @@ def test_statistics_are_sums_over_items(make, x64, monkeypatch):
         naive = jax.tree.map(lambda s, a, k=k: s.at[k].add(a), naive, one)
     close(stats, naive)
     np.testing.assert_array_equal(stats.count, np.bincount(labels, minlength=4))
-    monkeypatch.setattr(_statistics, "_CHUNK", 64)  # three chunks and a rest
+    monkeypatch.setattr(chunks, "_CHUNK", 64)  # three chunks and a rest
     close(family.statistics(x, weights), stats)
     removed = jax.tree.map(lambda s, a: s[labels[0]] - a, stats, family.item_statistics(x[0]))
     close(jax.tree.map(lambda s: s[labels[0]], family.statistics(x[1:], weights[:, 1:])), removed)
@@ -164,7 +164,7 @@ def test_loglik_is_the_textbook_density(make, x64, monkeypatch):
     family, x = make(), items_of(make, 200)
     params = family.draw(jax.random.key(0), family.statistics(x, one_hot(200, 4)[1]))
     close(family.loglik(params, x), loglik_oracle(make, params, x))
-    monkeypatch.setattr(_statistics, "_CHUNK", 64)
+    monkeypatch.setattr(chunks, "_CHUNK", 64)
     close(family.loglik(params, x), loglik_oracle(make, params, x))
 
 

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sgmc_jax.arrays import Tiles
+from sgmc_jax.arrays import tiles as tiles_module
 from sgmc_jax.families import (
     DirichletCategorical,
     DirichletMultinomial,
@@ -13,8 +15,6 @@ from sgmc_jax.families import (
     NormalKnownCovariance,
     PoissonGamma,
 )
-from sgmc_jax.families import _tiles as tiles_module
-from sgmc_jax.families._tiles import Tiles
 
 FAMILIES = {
     "known": NormalKnownCovariance(np.zeros(3), np.eye(3), np.eye(3)),

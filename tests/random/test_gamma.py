@@ -10,7 +10,7 @@ from scipy import special
 
 from sgmc_jax.random import gamma, log_gamma
 from sgmc_jax.random._rejection import first_accepted, flagged
-from sgmc_jax.random._words import normal, symmetric, threefry, uniform, word_keys, word_pair
+from sgmc_jax.random.words import normal, symmetric, threefry, uniform, word_keys, word_pair
 
 FALSE_ALARM = 1e-6  # of each test of a law, all its cases together; the seeds are fixed
 SHAPES = (1e-4, 1e-3, 0.03, 0.3, 0.999, 1.0, 1.01, 2.5, 30.0, 1e3, 1e5, 1e6)

@@ -70,3 +70,9 @@ def symmetric(word: jax.Array, dtype: DTypeLike) -> jax.Array:
 def normal(word: jax.Array, dtype: DTypeLike) -> jax.Array:
     """Standard normal by inversion, never exactly 0."""
     return 2.0**0.5 * lax.erf_inv(symmetric(word, dtype))
+
+
+def item_uniforms(key: jax.Array, index: jax.Array, dtype: DTypeLike) -> jax.Array:
+    """A number in (0, 1] for each item, by its global index alone."""
+    (cipher,) = word_keys(key, 1)
+    return uniform(word_pair(cipher, index.astype(jnp.uint32), 0, dtype)[0], dtype)

@@ -1,0 +1,32 @@
+"""Rows in chunks whose temporaries stay in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array
+
+_CHUNK = 2**19  # numbers in a chunk's temporary, which should stay in the cache
+
+
+def over_chunks(step: Callable, n: int, width: int, carry: Array) -> Array:
+    """`step(carry, start, size)` over all rows: a loop over whole chunks, then the rest."""
+    size = max(_CHUNK // max(width, 1), 64)
+    whole = n // size
+    if whole:
+        carry = lax.fori_loop(0, whole, lambda i, carry: step(carry, i * size, size), carry)
+    return step(carry, whole * size, n % size) if n % size else carry
+
+
+def columns_by_chunks(function: Callable, rows: Array, num_rows: int, width: int) -> Array:
+    """`function(rows) -> (num_rows, n)`, called on chunks; it needs `width` numbers a row."""
+
+    def fill(out: Array, start: Any, size: int) -> Array:
+        part = function(lax.dynamic_slice_in_dim(rows, start, size))
+        return lax.dynamic_update_slice_in_dim(out, part, start, axis=1)
+
+    n = rows.shape[0]
+    return over_chunks(fill, n, width, jnp.zeros((num_rows, n), rows.dtype))

@@ -1,0 +1,41 @@
+"""Matrix products in full precision, also on accelerators, and sums of outer products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from .chunks import over_chunks
+
+_FEW = 2  # sets of weights for which a copy of the rows each costs less than all outer products
+
+
+def real_array(x: Any) -> Array:
+    """The array in a floating dtype, float32 or wider."""
+    x = jnp.asarray(x)
+    floating = jnp.issubdtype(x.dtype, jnp.floating)
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32) if floating else jnp.result_type(float))
+
+
+def product(a: Array, b: Array) -> Array:
+    """The matrix product in full precision, which accelerators do not give unasked."""
+    return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
+
+
+def outer_products(weights: Array, rows: Float[Array, "n d"]) -> Float[Array, "k d d"]:
+    """The sums over n of w_kn x_n x_n': a product each for few k, else one a chunk of rows."""
+    n, d = rows.shape
+    weights = weights.astype(rows.dtype)
+    if weights.shape[0] <= _FEW:
+        return product((weights[:, :, None] * rows).mT, rows)
+
+    def add(total: Array, start: Any, size: int) -> Array:
+        x = lax.dynamic_slice_in_dim(rows, start, size)
+        w = lax.dynamic_slice_in_dim(weights, start, size, axis=1)
+        return total + product(w, (x[:, :, None] * x[:, None, :]).reshape(size, d * d))
+
+    zero = jnp.zeros((weights.shape[0], d * d), rows.dtype)
+    return over_chunks(add, n, d * d, zero).reshape(-1, d, d)

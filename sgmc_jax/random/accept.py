@@ -1,0 +1,15 @@
+"""The test of Metropolis and Hastings."""
+
+import jax
+import jax.numpy as jnp
+
+
+def accept(key: jax.Array, log_ratio: jax.Array) -> jax.Array:
+    """True with probability min(1, exp(log_ratio)), for each entry; never where that is NaN.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> accept(jax.random.key(0), jnp.array([jnp.inf, -jnp.inf, jnp.nan])).tolist()
+        [True, False, False]
+    """
+    return jnp.log(jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)) < log_ratio

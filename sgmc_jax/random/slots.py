@@ -1,0 +1,31 @@
+"""Random numbers keyed by slot: those of a row do not depend on how many rows follow it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .gamma import log_gamma
+from .words import normal, word_keys, word_pair
+
+
+def slot_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Standard normals; those of a row do not depend on how many rows follow it.
+
+    `jax.random.normal` is stable in this way only for some kinds of keys and settings; here a
+    number depends on the key and its flat index.
+    """
+    size = math.prod(shape)
+    lane = jnp.arange((size + 1) // 2, dtype=jnp.uint32)
+    (cipher,) = word_keys(key, 1)
+    words = jnp.stack(word_pair(cipher, lane, 0, jnp.dtype(dtype)), axis=1)
+    return normal(words.ravel()[:size], dtype).reshape(shape)
+
+
+def slot_log_gamma(key: Any, shape: Array) -> Array:
+    """Logarithms of gamma variates, kept where exp(+-y) is finite; stable as `slot_normal`."""
+    limit = 0.9 * math.log(float(jnp.finfo(shape.dtype).max))
+    return jnp.clip(log_gamma(key, shape), -limit, limit)
