@@ -7,7 +7,17 @@ import sgmc_jax
 
 ROOT = Path(sgmc_jax.__file__).parent
 LAYERS = [
-    {"_types", "_checks", "_returned", "_tree", "collective", "contract", "random", "arrays", "special"},
+    {
+        "_types",
+        "_checks",
+        "_returned",
+        "_tree",
+        "collective",
+        "contract",
+        "random",
+        "arrays",
+        "special",
+    },
     {"batching", "model", "combinators", "spaces", "transitions", "schedules"},
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},

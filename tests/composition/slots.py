@@ -87,6 +87,7 @@ class Case(NamedTuple):
     name: str
     make: Callable[[int], Kernel]
     data: Any = X
+    room: int = 64  # a capacity that never has to grow
 
 
 def features(capacity, blocks=3):
@@ -119,13 +120,13 @@ CASES = [
     Case("auxiliary", mixture(auxiliary_mixture)),
     Case("warm", mixture(warm_mixture, blocks=2)),
     Case("uncollapsed", mixture(uncollapsed_mixture, tail=2)),
-    Case("slice", mixture(slice_mixture)),
-    Case("slice of batches", mixture(slice_mixture, 3)),
+    Case("slice", mixture(slice_mixture), room=512),
+    Case("slice of batches", mixture(slice_mixture, 3), room=512),
     Case("with split-merge", both),
     Case("features", features),
     Case("features in one block", lambda capacity: features(capacity, 1)),
-    Case("hdp", hdp),
-    Case("hdp in one block", lambda capacity: hdp(capacity, 1)),
+    Case("hdp", hdp, GROUPS),
+    Case("hdp in one block", lambda capacity: hdp(capacity, 1), GROUPS),
 ]
 BY_NAME = {case.name: case for case in CASES}
 
