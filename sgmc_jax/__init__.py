@@ -3,8 +3,6 @@
 from . import bnp as bnp
 from . import models as models
 from . import random as random
-from ._loop import Moments as Moments
-from ._loop import RunInfo as RunInfo
 from ._types import Estimate as Estimate
 from ._types import Estimator as Estimator
 from ._types import Kernel as Kernel
@@ -55,7 +53,9 @@ from .model import FunctionModel as FunctionModel
 from .model import LinearModel as LinearModel
 from .model import Model as Model
 from .model import Summand as Summand
+from .run import Moments as Moments
 from .run import Run as Run
+from .run import RunInfo as RunInfo
 from .sample import sample as sample
 from .sample import scan_kernel as scan_kernel
 from .schedules import Cyclical as Cyclical

@@ -4,16 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain, count
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import PyTree
-
-from ._loop import Moments
+from jaxtyping import Array, PyTree
 
 _DIMENSIONS = ("kernel", "chain", "draw")
+
+
+class RunInfo(NamedTuple):
+    """The kernel's info, whose fields are attributes here too, and whether the chain is finite."""
+
+    finite: Any
+    kernel: Any
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.kernel, name)
+
+
+class Moments(NamedTuple):
+    """Streaming moments: the mean, the variance, and the sum of the weights (step sizes)."""
+
+    mean: PyTree
+    variance: PyTree
+    weight: Array
 
 
 class Run(eqx.Module):

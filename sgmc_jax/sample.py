@@ -10,12 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from . import _checks, _loop, _tree
-from ._host import Host, one_kernel
-from ._loop import Plan
-from ._programs import Layout
-from ._start import Start
-from ._stream import Stream, data_fingerprint, open_data
+from . import _checks, _tree
 from ._types import Data, Kernel, Keys, Position
 from .checkpoint import Checkpoint, fingerprint
 from .collective import Collective
@@ -23,6 +18,14 @@ from .combinators import require_kernel
 from .contract import Contract
 from .engines import Engine, num_rows
 from .run import Run
+from .runner.chains import Chains, one_kernel
+from .runner.guard import guarded_step
+from .runner.host import Host
+from .runner.keys import root, roots_of, step_keys
+from .runner.plan import Plan
+from .runner.programs import Layout
+from .runner.start import Start
+from .runner.stream import Stream, data_fingerprint, open_data
 
 
 def record_position(state: Any, info: Any) -> Position:
@@ -63,13 +66,13 @@ def scan_kernel(
     """
     require_kernel(kernel)
     record = record_position if record is None else record
-    roots, impl = _loop.roots_of(key)
-    noise, batch = (_loop.root(raw, 0, impl) for raw in (roots.noise, roots.batch))
-    keys = _loop.step_keys(noise, batch, jnp.arange(num_steps))
+    roots, impl = roots_of(key)
+    noise, batch = (root(raw, 0, impl) for raw in (roots.noise, roots.batch))
+    keys = step_keys(noise, batch, jnp.arange(num_steps))
 
     def one(carry: tuple, keys: Keys) -> tuple:
         state, stopped = carry
-        state, stopped, info = _loop.guarded_step(kernel, keys, state, stopped, data)
+        state, stopped, info = guarded_step(kernel, keys, state, stopped, data)
         return (state, stopped), record(state, info)
 
     start = (_tree.strong(state), jnp.full((), -1, jnp.int32))
@@ -159,7 +162,7 @@ def sample(
         ((4, 20), True)
     """
     _check_arguments(locals())
-    roots, impl = _loop.roots_of(key)
+    roots, impl = roots_of(key)
     start = Start(position, position_axis, num_chains, roots.init, impl)
     contract = one_kernel(kernel, kernel_axis).contract(start.one)
     source = open_data(data, start.num_steps)
@@ -185,8 +188,9 @@ def sample(
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
     layout = Layout(engine, over, num_chains, kernel_axis is not None)
-    host = Host(kernel, plan, layout, source, roots, (num_steps, burn_in), contract.capacity)
-    host.start(start)
+    chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
+    chains.start(start, source.first)
+    host = Host(chains, source, start.num_steps, num_steps, burn_in)
     if checkpoint is not None:
         own = plan._replace(comm=None, num_rows=None, num_items=None)
         static = (own, num_chains, burn_in, thin)

@@ -15,7 +15,7 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
-from sgmc_jax._programs import programs  # noqa: E402
+from sgmc_jax.runner.programs import programs  # noqa: E402
 
 if hasattr(jax, "enable_x64"):  # jax >= 0.8
     _enable_x64 = jax.enable_x64

@@ -11,7 +11,6 @@ from scipy.special import gammaln, logsumexp
 
 import sgmc_jax.bnp._feature_tail as tail
 from sgmc_jax import sample
-from sgmc_jax._programs import programs
 from sgmc_jax.bnp import (
     BetaBernoulli,
     FeatureLikelihood,
@@ -21,6 +20,7 @@ from sgmc_jax.bnp import (
 )
 from sgmc_jax.bnp._blocks import draw_anchors
 from sgmc_jax.collective import Dist
+from sgmc_jax.runner.programs import programs
 from tests.enumeration import features as exact
 from tests.laws.moments import check_mean
 

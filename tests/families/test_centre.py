@@ -10,7 +10,6 @@ import pytest
 
 from sgmc_jax import Vmap, sample
 from sgmc_jax import families as fam
-from sgmc_jax._programs import programs
 from sgmc_jax.bnp import (
     DirichletProcess,
     Groups,
@@ -20,6 +19,7 @@ from sgmc_jax.bnp import (
 )
 from sgmc_jax.bnp._centre import centred
 from sgmc_jax.collective import Collective, Dist, Shard
+from sgmc_jax.runner.programs import programs
 from tests.laws.moments import check_mean
 
 OFFSETS = [0.0, 1e2, 1e3, 1e4, 1e6]

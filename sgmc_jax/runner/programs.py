@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from functools import lru_cache, partial
 from typing import Any, Literal, NamedTuple
 
@@ -12,11 +13,30 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from . import _loop
-from ._loop import Carry, Plan
-from ._types import Kernel
-from .collective import Shard
-from .engines import split_items
+from .._types import Kernel
+from ..collective import Shard
+from ..engines import split_items
+from .keep import kept_shapes, start_carry
+from .keys import root
+from .loop import run_chunk
+from .plan import Carry, Plan
+from .shards import place, present
+
+
+class Role(Enum):
+    """What an argument of a chain's function is, which tells the axes it is mapped over."""
+
+    PARAMS = "the kernel's parameters"
+    CARRY = "what a chain carries, on its shard"
+    SEEN = "the same as seen from outside"
+    CHAIN = "what belongs to a chain, alike for all kernels"
+    DATA = "the data"
+    SAME = "what is the same for all"
+
+
+_PARAMS, _CARRY, _SEEN, _CHAIN, _DATA, _SAME = Role
+_OF_CHAIN, _OF_KERNEL = {_CARRY, _SEEN, _CHAIN}, {_PARAMS, _CARRY, _SEEN}
+_OF_DATA_SHARD = {_CARRY, _DATA}
 
 
 class Layout(NamedTuple):
@@ -33,23 +53,21 @@ class Layout(NamedTuple):
         chain = () if self.num_chains is None else ("chain",)
         return (*(("kernel",) if self.kernels else ()), *chain, "draw")
 
-    def compile(self, function: Callable, roles: str) -> Callable:
-        """`function` of one chain over all axes, each argument by its role.
+    def compile(self, function: Callable, *roles: Role) -> Callable:
+        """`function` of one chain over all axes, each argument by its role."""
 
-        Roles: p the kernel's parameters; c what a chain carries; s the same as seen from outside;
-        i what belongs to a chain alike for all kernels; d the data; . what is the same for all.
-        """
-
-        def axes(mapped: str) -> tuple[int | None, ...]:
+        def axes(mapped: set[Role]) -> tuple[int | None, ...]:
             return tuple(0 if role in mapped else None for role in roles)
 
         if self.num_chains is not None:
-            function = jax.vmap(function, axes("csi"))
+            function = jax.vmap(function, axes(_OF_CHAIN))
         if self.kernels:
-            function = jax.vmap(function, axes("pcs"))
+            function = jax.vmap(function, axes(_OF_KERNEL))
         if self.engine is None:
             return jax.jit(function)
-        return self.engine.map(function, axes("csi" if self.over == "chains" else "cd"))
+        return self.engine.map(
+            function, axes(_OF_CHAIN if self.over == "chains" else _OF_DATA_SHARD)
+        )
 
     def fetch(self, tree: PyTree) -> PyTree:
         """Results on the host, without the axis of shards."""
@@ -117,7 +135,7 @@ def growth(static: Static, plan: Plan, layout: Layout, capacity: int) -> Callabl
         data = _as_shard(plan, layout, data)
         return jax.tree.map(_pad_to, grown, jax.eval_shape(kernel.init, key, grown.position, data))
 
-    return layout.compile(grow, "pcd")
+    return layout.compile(grow, _PARAMS, _CARRY, _DATA)
 
 
 def _pad_to(x: Any, like: Any) -> Any:
@@ -133,29 +151,36 @@ def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Progr
     shard = partial(_as_shard, plan, layout)
 
     def begin(kernel: Kernel, state: Any, data: PyTree) -> tuple[Carry, PyTree]:
-        carry = _loop.start_carry(kernel, state, data, plan)
-        shapes = _loop.kept_shapes(plan, carry)
+        carry = start_carry(kernel, state, data, plan)
+        shapes = kept_shapes(plan, carry)
         return carry, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
     def init(params, position, chain, data, roots):
         kernel, data = static.kernel(params), shard(data)
-        key = _loop.root(roots.init, chain, plan.impl)
-        return begin(kernel, kernel.init(key, _loop.place(position, plan), data), data)
+        key = root(roots.init, chain, plan.impl)
+        return begin(kernel, kernel.init(key, place(position, plan), data), data)
 
     def restart(params, state, stopped, data):
-        carry, template = begin(static.kernel(params), _loop.place(state, plan), shard(data))
+        carry, template = begin(static.kernel(params), place(state, plan), shard(data))
         return carry._replace(stopped=stopped), template
 
     def chunk(params, carry, chain, data, roots, span):
         def of_step(i: Any) -> PyTree:
             return shard(jax.tree.map(lambda x: x[i], data) if plan.streamed else data)
 
-        return _loop.run_chunk(plan, static.kernel(params), carry, chain, of_step, roots, span)
+        return run_chunk(plan, static.kernel(params), carry, chain, of_step, roots, span)
 
+    def unload(carry):
+        return carry._replace(state=present(carry.state, plan))
+
+    def load(carry):
+        return carry._replace(state=place(carry.state, plan))
+
+    position = _CHAIN if stacked else _SAME
     return Programs(
-        layout.compile(init, "pi" + "id." if stacked else "p." + "id."),
-        layout.compile(restart, "pssd"),
-        layout.compile(chunk, "pcid.."),
-        layout.compile(lambda carry: carry._replace(state=_loop.present(carry.state, plan)), "c"),
-        layout.compile(lambda carry: carry._replace(state=_loop.place(carry.state, plan)), "s"),
+        init=layout.compile(init, _PARAMS, position, _CHAIN, _DATA, _SAME),
+        restart=layout.compile(restart, _PARAMS, _SEEN, _SEEN, _DATA),
+        chunk=layout.compile(chunk, _PARAMS, _CARRY, _CHAIN, _DATA, _SAME, _SAME),
+        unload=layout.compile(unload, _CARRY),
+        load=layout.compile(load, _SEEN),
     )

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from . import _checks
-from .checkpoint import contents, fingerprint, shapes
-from .collective import leading_axis
+from .. import _checks
+from ..checkpoint import contents, fingerprint, shapes
+from ..collective import leading_axis
 
 _STREAM_BYTES = 16 * 2**20
 _MAX_BATCHES = 64

@@ -10,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from . import _checks, _loop, _tree
-from .run import Run
+from .. import _checks, _tree
+from ..run import Run
+from .keys import root as root_key
 
 
 class Start:
@@ -54,7 +55,7 @@ def _is_function(position: Any) -> bool:
 
 
 def _keys(root: jax.Array, impl: str, num: int) -> Any:
-    key = _loop.root(root, 2**31 - 1, impl)
+    key = root_key(root, 2**31 - 1, impl)
     return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(num))
 
 

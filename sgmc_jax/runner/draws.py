@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 
-class Kept:
+class Draws:
     """Arrays made for all draws of a run, and filled a chunk at a time.
 
     Args:

@@ -1,0 +1,188 @@
+"""All chains of a run on their devices: how they begin, go on, grow, and are seen from outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from .. import _checks
+from .._types import Kernel
+from ..collective import with_collective
+from ..run import Run
+from .keys import Roots
+from .loop import block_length
+from .plan import Carry, Plan
+from .programs import Layout, Programs, Static, growth, programs
+from .start import Start
+
+_BUFFER_BYTES = 16 * 2**20
+_MAX_SLOTS = 2**16
+
+
+class Chains:
+    """The kernel and every chain's carry, of one capacity at a time.
+
+    Attributes:
+        capacity: the kernel's slots, or `None`.
+        carry: what all chains carry, with the axes of the layout, sharded by the engine.
+        template: one kept draw of all chains.
+    """
+
+    carry: Carry
+    template: PyTree
+    stacked = False  # whether each chain began at a position of its own
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        plan: Plan,
+        layout: Layout,
+        data: PyTree,
+        roots: Roots,
+        capacity: int | None,
+    ):
+        num_chains = layout.num_chains
+        if layout.over == "data":
+            kernel = with_collective(kernel, plan.comm)
+        if layout.over == "chains" and (num_chains or 1) % layout.engine.size:
+            raise ValueError(
+                f"num_chains must be a multiple of the engine's {layout.engine.size} shards, "
+                f"got {num_chains}"
+            )
+        self.kernel, self.plan, self.layout, self.roots = kernel, plan, layout, roots
+        self.capacity: Any = capacity
+        self.first_data = layout.put_data(data, plan.num_rows)
+        index = 0 if num_chains is None else np.arange(num_chains)
+        self.index = layout.put_chains(jnp.asarray(index, jnp.int32), axis=0)
+
+    # ------------------------------------------------------------------------------- begin
+
+    def start(self, start: Start, data: PyTree) -> None:
+        """Initialise every chain, or take up a run where it ended."""
+        if start.run is not None:
+            self._restart(start.run)
+            return
+        axis = 0 if self.layout.kernels else None
+        one_kernel(self.kernel, axis).check(start.one, data)
+        _checks.finite("position", start.value)
+        value, self.stacked = start.value, start.stacked
+        if self.stacked:
+            value = self.layout.put_chains(value, axis=0)
+        self.carry, self.template = self._programs().init(
+            self._params, value, self.index, self.first_data, self.roots
+        )
+        self._plan_buffers()
+
+    def _restart(self, run: Run) -> None:
+        if run.axes != self.layout.axes:
+            raise ValueError(
+                f"position has the axes {run.axes}, but this run has {self.layout.axes}"
+            )
+        if run.capacity is not None and run.capacity != self.capacity:
+            self.kernel, self.capacity = self.kernel.resize(run.capacity), run.capacity
+        self._begin_at(run.state, run.stopped)
+
+    def _begin_at(self, state: Any, stopped: Any) -> None:
+        """The carry of a state as seen from outside."""
+        seen = self.layout.put_chains((state, jnp.asarray(stopped)), int(self.layout.kernels))
+        programs = self._programs()
+        self.carry, self.template = programs.restart(self._params, *seen, self.first_data)
+        self._plan_buffers()
+
+    def _plan_buffers(self) -> None:
+        """As many draws a chunk as fit the buffer, seen from the size of one of all chains."""
+        sizes = [x.nbytes for x in jax.tree.leaves(self.template)]
+        slots = int(np.clip(_BUFFER_BYTES // max(sum(sizes), 1), 1, _MAX_SLOTS))
+        block = min(slots, block_length(max(sizes, default=1)))
+        self.plan = self.plan._replace(slots=slots, block=block)
+
+    @property
+    def max_steps(self) -> int:
+        """The most steps of a chunk, after the burn-in."""
+        return _MAX_SLOTS if self.plan.reduce is not None else self.plan.slots * self.plan.thin
+
+    # --------------------------------------------------------------------------------- run
+
+    def advance(self, span: tuple[int, int, int], batches: PyTree) -> PyTree:
+        """A chunk of steps, made again with more slots where a step ran out of them.
+
+        Args:
+            span: the index of the first step, the number of steps, and that of the burn-in.
+            batches: the data, or a batch for each step.
+
+        Returns:
+            buffers of the draws kept, filled from the front.
+        """
+        traced = tuple(np.int32(x) for x in span)
+        while True:
+            carry, buffers = self._programs().chunk(
+                self._params, self.carry, self.index, batches, self.roots, traced
+            )
+            if not self.layout.fetch(carry.overflow).any():
+                self.carry = carry
+                return self.layout.fetch(buffers)
+            self.grow(2 * self.capacity)  # the chunk again, from its start, with its keys
+
+    def grow(self, capacity: int) -> None:
+        """The kernel and every chain's state, with room for `capacity` slots."""
+        before, static = self.carry, eqx.filter(self.kernel, eqx.is_array, inverse=True)
+        grow = growth(Static(static), self.plan, self.layout, capacity)
+        grown = before._replace(state=grow(self._params, before.state, self.first_data))
+        seen = self._seen(grown)
+        self.kernel, self.capacity = self.kernel.resize(capacity), capacity
+        self._begin_at(seen.state, seen.stopped)
+        moments = jax.tree.map(lambda x, y: _pad_to(x, y.shape), before.moments, self.carry.moments)
+        self.carry = self.carry._replace(info=before.info, moments=moments)
+
+    # -------------------------------------------------------------------------------- seen
+
+    def seen(self) -> Carry:
+        """The carry as seen from outside: host arrays, items in their order."""
+        return self._seen(self.carry)
+
+    def _seen(self, carry: Carry) -> Carry:
+        seen = self._programs().unload(carry)
+        return seen if self.layout.engine is None else self.layout.fetch(seen)
+
+    def load(self, leaves: list) -> None:
+        """The inverse of `seen`, from its leaves."""
+        carry = jax.tree.unflatten(jax.tree.structure(self.carry), leaves)
+        carry = self.layout.put_chains(carry, axis=int(self.layout.kernels))
+        self.carry = self._programs().load(jax.tree.map(jnp.asarray, carry))
+
+    def stopped(self) -> np.ndarray:
+        """The step at which each chain turned non-finite, or -1."""
+        return self.layout.fetch(self.carry.stopped)
+
+    @property
+    def _params(self) -> PyTree:
+        return eqx.filter(self.kernel, eqx.is_array)
+
+    def _programs(self) -> Programs:
+        static = eqx.filter(self.kernel, eqx.is_array, inverse=True)
+        return programs(Static(static), self.plan, self.layout, self.stacked)
+
+
+def one_kernel(kernel: Kernel, axis: int | None) -> Kernel:
+    """The kernel, or the first one of a stack."""
+    if axis is None:
+        return kernel
+    leaves = jax.tree.leaves(eqx.filter(kernel, eqx.is_array))
+    lengths = {x.shape[0] if x.ndim else None for x in leaves}
+    if len(lengths) != 1 or None in lengths:
+        raise ValueError(
+            "kernel_axis=0 needs a stack of kernels, as eqx.filter_vmap makes one: arrays with "
+            f"one leading axis, got the lengths {sorted(map(str, lengths))}"
+        )
+    return jax.tree.map(lambda x: x[0] if eqx.is_array(x) else x, kernel)
+
+
+def _pad_to(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` with zeros appended up to `shape`: growth only appends slots."""
+    padding = [(0, b - a) for a, b in zip(x.shape, shape, strict=True)]
+    return np.pad(x, padding) if any(after for _, after in padding) else x

@@ -1,0 +1,200 @@
+"""The host's side of a run: chunk after chunk, draws kept and saved, errors told."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from ..checkpoint import Checkpoint
+from ..contract import slot_infos
+from ..run import Run, RunInfo
+from .chains import Chains
+from .draws import Draws
+from .stream import Resident, Stream
+
+_FIRST_CHUNK = 64
+_CROWDED = 0.9  # of the capacity in use: time to grow
+_TARGET_SECONDS = 0.3  # of a chunk: often enough for a bar, rare enough to cost nothing
+
+
+class Host:
+    """One run: its chains, the data they are fed, and what has been kept of them.
+
+    Args:
+        chains: all chains, begun.
+        source: the data.
+        origin: the steps made by an earlier run that this one goes on from.
+        length: the steps to make.
+        burn_in: those of them that are not kept.
+    """
+
+    def __init__(
+        self, chains: Chains, source: Resident | Stream, origin: int, length: int, burn_in: int
+    ):
+        self.chains, self.source = chains, source
+        self.origin = self.num_steps = origin
+        self.length, self.burn_in = length, origin + burn_in
+        self.checkpoint: Checkpoint | None = None
+        num_draws = self._num_kept(origin + length)
+        self.axis = len(chains.layout.axes) - 1
+        self.draws = Draws(chains.layout.fetch(chains.template), num_draws, self.axis)
+
+    def _num_kept(self, num_steps: int) -> int:
+        """The draws kept of all steps up to that one."""
+        return max(num_steps - self.burn_in, 0) // self.chains.plan.thin
+
+    # ------------------------------------------------------------------------- checkpoints
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Save to `checkpoint` from now on, and go on from what is there."""
+        self.checkpoint = checkpoint
+        found, engine = checkpoint.load(), self.chains.layout.engine
+        saved = 0 if found is None else found[2]["num_steps"]
+        if engine is not None and not engine.agree(saved):
+            raise ValueError(
+                f"checkpoint {checkpoint.path} must be a folder that all processes share, but "
+                f"they found different runs there; this process one of {saved} steps"
+            )
+        if found is None:
+            return
+        state, segments, meta = found
+        done = meta["num_steps"] - self.origin
+        if done > self.length:
+            raise ValueError(
+                f"num_steps must be at least {done}, the steps in checkpoint {checkpoint.path}, "
+                f"got {self.length}"
+            )
+        if meta["capacity"] is not None and meta["capacity"] != self.chains.capacity:
+            self.chains.grow(meta["capacity"])
+            self._make_room()
+        self.chains.load(state)
+        structure = jax.tree.structure(self.chains.template)
+        for leaves, at in segments:
+            draws = jax.tree.unflatten(structure, leaves)
+            self.draws.append(draws, self._num_kept(at["num_steps"]))
+        self.num_steps = meta["num_steps"]
+        if isinstance(self.source, Stream):
+            self.source.skip(self.num_steps)
+
+    def _save(self, segment: PyTree) -> None:
+        if self.checkpoint is None:
+            return
+        carry = self.chains.seen()
+        meta = {"num_steps": self.num_steps, "capacity": self.chains.capacity}
+        if jax.process_index() == 0:
+            self.checkpoint.save(carry, segment, meta)
+
+    # --------------------------------------------------------------------------------- run
+
+    def run(self, chunk: int | None, progress: bool | str, on_error: str) -> Run:
+        """All steps from where the run is, and what they left."""
+        num_steps, begin, end = self.length, self.origin, self.origin + self.length
+        length, compiled = chunk or _FIRST_CHUNK, False
+        bar = _bar(progress, num_steps, self.num_steps - begin) if progress else None
+        try:
+            while self.num_steps < end:
+                began = time.perf_counter()
+                done = self._chunk(min(length, self._longest(), end - self.num_steps))
+                if bar is not None:
+                    bar.update(done)
+                if on_error == "raise":
+                    self._raise_stopped()
+                if chunk is None and compiled:  # the first chunk's time is the compiler's
+                    ratio = _TARGET_SECONDS / max(time.perf_counter() - began, 1e-4)
+                    length = max(1, int(done * min(ratio, 8)))
+                compiled = True
+        except KeyboardInterrupt:
+            warnings.warn(
+                f"interrupted: {self.num_steps - begin} of {num_steps} steps", stacklevel=3
+            )
+        except StopIteration:
+            warnings.warn(f"the data ended after {self.num_steps - begin} steps", stacklevel=3)
+        finally:
+            if bar is not None:
+                bar.close()
+        return self.result()
+
+    def _longest(self) -> int:
+        """The most steps whose draws fit the buffers, and whose batches fit in memory."""
+        before = max(self.burn_in - self.num_steps, 0)
+        reduced = self.chains.plan.reduce is not None
+        longest = self.chains.max_steps + (0 if reduced else before)
+        return min(longest, self.source.max_batches)
+
+    def _chunk(self, num_steps: int) -> int:
+        """One compiled call; the number of steps it made."""
+        chains, batches = self.chains, self.chains.first_data
+        if isinstance(self.source, Stream):
+            num_steps, batches = self.source.take(
+                self.num_steps, num_steps, self.source.max_batches
+            )
+            batches = chains.layout.put_data(batches, chains.plan.num_rows, axis=1)
+        capacity = chains.capacity
+        buffers = chains.advance((self.num_steps, num_steps, self.burn_in), batches)
+        if chains.capacity != capacity:
+            self._make_room()
+
+        self.num_steps += num_steps
+        count = self._num_kept(self.num_steps)
+        segment = self.draws.head(buffers, count - self.draws.count)
+        self.draws.append(segment, count)
+        self._save(segment)
+        active = [np.max(slots.active, initial=0) for slots in slot_infos(segment[1])]
+        if active and max(active) > _CROWDED * chains.capacity:
+            chains.grow(2 * chains.capacity)  # before a chunk is lost to it
+            self._make_room()
+        return num_steps
+
+    def _make_room(self) -> None:
+        """Room for draws with as many slots as the chains have now."""
+        self.draws.grow(self.chains.layout.fetch(self.chains.template))
+
+    # ------------------------------------------------------------------------------ result
+
+    def _raise_stopped(self) -> None:
+        stopped = self.chains.stopped()
+        if np.any(stopped >= 0):
+            raise FloatingPointError(_stopped_message(stopped, self.chains.layout.axes))
+
+    def result(self) -> Run:
+        """What the run has left so far."""
+        carry, axes = self.chains.seen(), self.chains.layout.axes
+        stopped = np.asarray(carry.stopped)
+        if np.any(stopped >= 0):
+            warnings.warn(_stopped_message(stopped, axes), stacklevel=4)
+        if self.chains.plan.reduce is not None:
+            trace, info = jax.tree.map(np.asarray, (carry.moments, carry.info))
+        else:
+            trace, info = self.draws.result()
+            info = RunInfo(self._finite(stopped), info)
+        return Run(trace, info, carry.state, stopped, self.num_steps, axes, self.chains.capacity)
+
+    def _finite(self, stopped: np.ndarray) -> np.ndarray:
+        """Whether each chain was still finite at each kept draw."""
+        made = self.burn_in + (np.arange(self.draws.count) + 1) * self.chains.plan.thin
+        return (stopped[..., None] < 0) | (made <= stopped[..., None])
+
+
+def _stopped_message(stopped: np.ndarray, axes: tuple[str, ...]) -> str:
+    flat = np.atleast_1d(stopped)
+    where = tuple(int(i) for i in np.argwhere(flat >= 0)[0])
+    names = axes[:-1] or ("chain",)
+    first = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
+    return (
+        f"{int(np.sum(flat >= 0))} of {flat.size} chains became non-finite; {first} at step "
+        f"{int(flat[where])}: its step size may be too large"
+    )
+
+
+def _bar(progress: bool | str, total: int, done: int) -> Any:
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as error:
+        raise ImportError("progress=True needs tqdm: pip install tqdm") from error
+    title = progress if isinstance(progress, str) else None
+    return tqdm(total=total, initial=done, unit="step", desc=title)

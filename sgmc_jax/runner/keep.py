@@ -1,0 +1,111 @@
+"""One step and what is kept of it: a draw, or its share of the moments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from .. import _returned, _tree
+from .._types import Data, Kernel, Keys
+from ..contract import merge_running, overflowed, slot_infos
+from ..run import Moments, RunInfo
+from .guard import guarded_step
+from .plan import Carry, Plan
+from .shards import present
+
+
+def start_carry(kernel: Kernel, state: Any, data: Data, plan: Plan) -> Carry:
+    """The carry of a chain that begins at `state`."""
+    if not hasattr(state, "position"):
+        raise TypeError(f"init must return a state with a `position`, got {type(state).__name__}")
+    state = _tree.strong(state)
+    key = jax.random.wrap_key_data(jnp.zeros_like(_key_words(plan.impl)), impl=plan.impl)
+    keys = Keys(key, key, jnp.zeros((), jnp.int32))
+    stopped = jnp.full((), -1, jnp.int32)
+    _, _, info = jax.eval_shape(guarded_step, kernel, keys, state, stopped, data)
+    if slot_infos(info) and not plan.has_slots:
+        raise TypeError(
+            f"{type(kernel).__name__} reports SlotInfo, but declares no capacity: a kernel with "
+            "slots has their number as a field `capacity`"
+        )
+    info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
+    moments = None
+    if plan.reduce is not None:
+        value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
+        zeros = jax.tree.map(lambda x: jnp.zeros_like(jnp.asarray(x)), value)
+        moments = Moments(zeros, zeros, jnp.zeros((), jnp.result_type(float)))
+    return Carry(state, stopped, jnp.zeros((), bool), info, moments)
+
+
+def keep(
+    plan: Plan, kernel: Kernel, keys: Keys, carry: Carry, data: Data, burn_in: Array
+) -> tuple[Carry, PyTree]:
+    """One guarded step, its info averaged since the last kept draw, and what it leaves to keep."""
+    state, stopped, info = guarded_step(kernel, keys, carry.state, carry.stopped, data)
+    overflow = carry.overflow | overflowed(info)
+    since, window = keys.count - burn_in, plan.thin
+    if plan.reduce is not None:
+        # one window of everything after the burn-in
+        step = jnp.maximum(since, 0)
+        merged = merge_running(carry.info, info, step)
+        moments = _add_moments(plan, kernel, carry.moments, state, info, since >= 0)
+        return Carry(state, stopped, overflow, merged, moments), ((), ())
+    if window == 1:
+        draw = plan.record(present(state, plan), info)
+        return Carry(state, stopped, overflow, carry.info, None), (draw, info.kernel)
+    step = since % window
+    merged = merge_running(carry.info, info, step)
+    draw = jax.lax.cond(
+        step == window - 1,
+        lambda: _tree.strong(plan.record(present(state, plan), merged)),
+        lambda: jax.tree.map(
+            lambda x: jnp.zeros(x.shape, x.dtype), _draw_shapes(plan, carry.state, info)
+        ),
+    )
+    return Carry(state, stopped, overflow, merged, None), (draw, merged.kernel)
+
+
+def kept_shapes(plan: Plan, carry: Carry) -> PyTree:
+    """The shapes and dtypes of what one kept step leaves."""
+    if plan.reduce is not None:
+        return ((), ())
+    info = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), carry.info)
+    return _draw_shapes(plan, carry.state, info), info.kernel
+
+
+def _draw_shapes(plan: Plan, state: Any, info: Any) -> PyTree:
+    return jax.eval_shape(
+        lambda state, info: _tree.strong(
+            _returned.numbers("record", plan.record(present(state, plan), info))
+        ),
+        state,
+        info,
+    )
+
+
+def _add_moments(
+    plan: Plan, kernel: Kernel, moments: Moments, state: Any, info: RunInfo, counts: Array
+) -> Moments:
+    value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
+    full = kernel.weight(info.kernel)
+    full = 1.0 if full is None else full
+    weight = jnp.where(counts & info.finite, full, 0.0).astype(moments.weight.dtype)
+    total = moments.weight + weight
+    share = jnp.where(total > 0, weight / total, 0.0)
+
+    def leaf(x: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
+        share_x = share.astype(mean.dtype)
+        delta = x - mean
+        return mean + share_x * delta, (1 - share_x) * (variance + share_x * delta**2)
+
+    pairs = jax.tree.map(leaf, value, moments.mean, moments.variance)
+    pair = jax.tree.structure((0, 0))
+    mean, variance = jax.tree.transpose(jax.tree.structure(value), pair, pairs)
+    return Moments(mean, variance, total)
+
+
+def _key_words(impl: str) -> Array:
+    return jax.random.key_data(jax.random.key(0, impl=impl))

@@ -1,0 +1,39 @@
+"""The keys of a run: one for each chain and step, so that no chunk, chain or stop changes them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .._types import Keys
+
+
+class Roots(NamedTuple):
+    """The raw keys that a run's random numbers descend from."""
+
+    init: Array
+    noise: Array
+    batch: Array
+
+
+def roots_of(key: Any) -> tuple[Roots, str]:
+    """The root keys of a run, raw, and the name of their generator."""
+    if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        key = jax.random.wrap_key_data(key)
+    init, noise, batch = (jax.random.key_data(k) for k in jax.random.split(key, 3))
+    return Roots(init, noise, batch), str(jax.random.key_impl(key))
+
+
+def root(raw: Array, chain: Any, impl: str) -> Any:
+    """The key of one chain."""
+    return jax.random.fold_in(jax.random.wrap_key_data(raw, impl=impl), chain)
+
+
+def step_keys(noise: Any, batch: Any, counts: Array) -> Keys:
+    """The keys of several steps of one chain, by their index: any chunk gives the same."""
+    counts = counts.astype(jnp.int32)  # `arange` is int64 under x64
+    fold = jax.vmap(jax.random.fold_in, (None, 0))
+    return Keys(fold(noise, counts), fold(batch, counts), counts)
