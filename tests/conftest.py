@@ -2,12 +2,18 @@
 
 import os
 
-_COUNT = "--xla_force_host_platform_device_count"
-
 # Forced host devices deadlock in collectives when the thread pool is smaller than they are many.
 os.environ["NPROC"] = "64"
-if _COUNT not in os.environ.get("XLA_FLAGS", ""):
-    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_COUNT}=8".strip()
+# Most tests compile for longer than they run: the older emitter of loops needs half the time, and
+# one thread of code generation suits a process for each core.
+_FLAGS = {
+    "xla_force_host_platform_device_count": "8",
+    "xla_cpu_use_fusion_emitters": "false",
+    "xla_cpu_parallel_codegen_split_count": "1",
+}
+_given = os.environ.get("XLA_FLAGS", "")
+_missing = [f"--{name}={value}" for name, value in _FLAGS.items() if name not in _given]
+os.environ["XLA_FLAGS"] = " ".join([_given, *_missing]).strip()
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 # No compilation cache: writing some CPU programs to it ends the process (jax 0.10).
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
@@ -28,6 +34,12 @@ def x64():
     """Run the test in float64."""
     with _enable_x64(True):
         yield
+
+
+@pytest.fixture(autouse=True)
+def optimise_what_runs_long(request):
+    """Programs are optimised only in tests that run for longer than that takes."""
+    jax.config.update("jax_disable_most_optimizations", "runs_long" not in request.keywords)
 
 
 @pytest.fixture(autouse=True)

@@ -341,7 +341,7 @@ def test_two_processes(x64, tmp_path):
     with socket.socket() as free:
         free.bind(("localhost", 0))
         address = f"localhost:{free.getsockname()[1]}"
-    flags = "--xla_force_host_platform_device_count=4"
+    flags = os.environ["XLA_FLAGS"].replace("device_count=8", "device_count=4")
     env = os.environ | {"NPROC": "64", "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, "-m", "tests.engines.worker", address]
     workers = [
