@@ -23,6 +23,8 @@ from sgmc_jax.bnp._sticks import draw_order
 from sgmc_jax.collective import Collective, Shard
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(8)
 NORMAL = NormalKnownCovariance(np.zeros(1), np.eye(1), 4.0 * np.eye(1))
 SIZES = np.array([3, 1, 2])

@@ -38,6 +38,8 @@ from tests.enumeration.partitions import (
 )
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(23)
 X = np.array([-1.0, -0.5, 0.6, 1.4])
 DATA = X[:, None]

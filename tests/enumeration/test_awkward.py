@@ -37,6 +37,8 @@ from tests.enumeration.partitions import (
     random_concentration,
 )
 
+pytestmark = pytest.mark.runs_long
+
 FIVE = np.array([-1.3, -0.4, 0.2, 0.9, 2.1])
 SIX = np.append(FIVE, -0.8)
 NORMAL = NormalKnownCovariance(np.zeros(1), np.eye(1), 2.5 * np.eye(1))

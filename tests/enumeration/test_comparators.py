@@ -25,6 +25,8 @@ from tests.enumeration.partitions import (
 )
 from tests.enumeration.test_mixture import NORMAL, PROCESSES, X
 
+pytestmark = pytest.mark.runs_long
+
 AUXILIARY = importlib.import_module("sgmc_jax.bnp.auxiliary_mixture")
 DP, DATA = PROCESSES["dp"], X[:, None]
 FLAT = NormalKnownCovariance(np.zeros(1), 1e8 * np.eye(1), np.eye(1))

@@ -24,6 +24,8 @@ from sgmc_jax.runner.programs import programs
 from tests.enumeration import features as exact
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(5)
 MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_features")  # a function has this name too
 NOISE, SCALE = 0.6, 1.1

@@ -21,6 +21,8 @@ from sgmc_jax.bnp import (
 )
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(5)
 MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_hdp")  # a function has this name too
 TOP, GROUP = 1.2, 0.9

@@ -15,6 +15,8 @@ from sgmc_jax.models import LDA
 from sgmc_jax.models._lda_kernels import CollapsedGibbs
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(17)
 TOPICS, WORDS, ALPHA, BETA = 2, 3, 0.7, 0.4
 COUNTS = np.array([[2, 0, 1], [0, 0, 0], [0, 1, 1]])

@@ -31,6 +31,8 @@ from tests.enumeration.partitions import (
 )
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_mixture")  # a function has this name too
 X = np.array([-1.0, -0.5, 0.6, 1.4])
 NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))

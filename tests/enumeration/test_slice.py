@@ -20,6 +20,8 @@ from tests.enumeration.partitions import (
 )
 from tests.enumeration.test_mixture import NORMAL, X
 
+pytestmark = pytest.mark.runs_long
+
 DATA = X[:, None]
 
 

@@ -14,6 +14,8 @@ from sgmc_jax.bnp import (
 from tests.enumeration.partitions import check_partitions, exact, normal_marginal
 from tests.enumeration.test_mixture import NORMAL, PROCESSES, X
 
+pytestmark = pytest.mark.runs_long
+
 SplitMerge = type(split_merge(PROCESSES["dp"], NORMAL))
 
 

@@ -20,6 +20,8 @@ from tests.enumeration.partitions import KEY, check_partitions, exact
 from tests.enumeration.test_mixture import NORMAL
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 DATA = np.array([[3, 0, 1], [2, 1, 0], [0, 2, 0], [0, 3, 1]])
 PRIOR = np.array([0.5, 0.4, 0.3])
 FAMILY = DirichletMultinomial(PRIOR)

@@ -24,6 +24,8 @@ from sgmc_jax import (
 from sgmc_jax.combinators.metropolis import Metropolis
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(7)
 QUARTIC = Minibatch(FunctionModel(lambda x: -(x**4) / 4), Full())
 FOURTH_ROOT = 2 * gamma(0.75) / gamma(0.25)  # E x^2 under exp(-x^4/4)

@@ -28,6 +28,8 @@ from sgmc_jax.spaces import Euclidean
 from sgmc_jax.transitions import EulerLangevin, GeodesicFlow, GradientKick
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(20)
 CURVATURE, NOISE, TEMPERATURE, FRICTION = 1.7, 2.3, 0.8, 1.3
 STEPS = np.array([0.2, 0.6])

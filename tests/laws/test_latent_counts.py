@@ -27,6 +27,8 @@ from sgmc_jax import (
 from sgmc_jax.transitions import GammaTotal
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(13)
 ARGS = {"num_chains": 512, "num_steps": 1_500, "burn_in": 100}
 fails = partial(pytest.raises, AssertionError, match="standard errors")

@@ -21,6 +21,8 @@ from sgmc_jax import (
 )
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(11)
 KAPPA, FRICTION = 5.0, 2.0
 MEAN = 1 / np.tanh(KAPPA) - 1 / KAPPA  # A_3(5) = .80009

@@ -35,6 +35,8 @@ from tests.laws.test_latent_counts import (
     two_topics_weights,
 )
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(17)
 DATA = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
 

@@ -23,6 +23,8 @@ from sgmc_jax.diagnostics import counts_variance, scir_inflation, scir_moments
 from sgmc_jax.transitions import GeometricOrnsteinUhlenbeck
 from tests.laws.moments import check_mean
 
+pytestmark = pytest.mark.runs_long
+
 KEY = jax.random.key(12)
 ARGS = {"num_chains": 512, "num_steps": 1_500, "burn_in": 100}
 
