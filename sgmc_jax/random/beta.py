@@ -12,8 +12,9 @@ from .gamma import log_gamma
 def log_beta(key: jax.Array, a: ArrayLike, b: ArrayLike) -> tuple[jax.Array, jax.Array]:
     """Draw log x and log(1 - x), x ~ Beta(a, b).
 
-    x = g_1 / (g_1 + g_2) with g_1 ~ Gamma(a), g_2 ~ Gamma(b), all in log space, so that neither
-    logarithm loses digits where x is near 0 or 1, and none underflows for shapes as small as 1e-4.
+    x = g_1 / (g_1 + g_2) with g_1 ~ Gamma(a), g_2 ~ Gamma(b), by the log odds log g_1 - log g_2: so
+    the two logarithms belong to one x also where it is near 0 or 1, and none underflows for shapes
+    as small as 1e-4.
 
     Args:
         key: JAX random key of any kind, typed or raw.
@@ -37,5 +38,5 @@ def log_beta(key: jax.Array, a: ArrayLike, b: ArrayLike) -> tuple[jax.Array, jax
         Devroye (1986), Non-uniform random variate generation, chapter IX, theorem 4.1.
     """
     logs = log_gamma(key, jnp.stack(jnp.broadcast_arrays(a, b), axis=-1))
-    log_total = jnp.logaddexp(logs[..., 0], logs[..., 1])
-    return logs[..., 0] - log_total, logs[..., 1] - log_total
+    log_odds = logs[..., 0] - logs[..., 1]
+    return jax.nn.log_sigmoid(log_odds), jax.nn.log_sigmoid(-log_odds)

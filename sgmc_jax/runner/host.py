@@ -41,8 +41,8 @@ class Host:
         self.length, self.burn_in = length, origin + burn_in
         self.checkpoint: Checkpoint | None = None
         num_draws = self._num_kept(origin + length)
-        self.axis = len(chains.layout.axes) - 1
-        self.draws = Draws(chains.layout.fetch(chains.template), num_draws, self.axis)
+        axis = len(chains.layout.axes) - 1
+        self.draws = Draws(chains.layout.fetch(chains.template), num_draws, axis)
 
     def _num_kept(self, num_steps: int) -> int:
         """The draws kept of all steps up to that one."""
