@@ -14,6 +14,7 @@ from sgmc_jax import (
     AllReduce,
     ControlVariate,
     Epoch,
+    Euclidean,
     Full,
     FunctionModel,
     Given,
@@ -44,6 +45,7 @@ from sgmc_jax import (
     sgrld_simplex,
     thin,
 )
+from sgmc_jax.transitions import EulerLangevin
 
 KEY = jax.random.key(0)
 ZERO = np.zeros(2, np.float32)
@@ -68,6 +70,18 @@ class Case(NamedTuple):
 
 def go(kernel=SGLD, position=ZERO, data=DATA, key=KEY, **kwargs):
     return sample(key, kernel, position, data, **({"num_steps": 2} | kwargs))
+
+
+class Stretched(Euclidean):
+    """A metric of its own: twice that of the embedding."""
+
+    @property
+    def embedded(self):
+        return False
+
+
+def corrected_on(space):
+    return lambda: sggmc(GRAD, space, 1e-2, noise_covariance=1.0)
 
 
 def at(kernel, step_size, **kwargs):
@@ -131,7 +145,17 @@ HYPERPARAMETERS = [
     Case("letters", lambda: sghmc(GRAD, 1e-2, word="AXB"), "word must be made of.*'AXB'"),
     Case("no letters", lambda: sghmc(GRAD, 1e-2, word=""), "word must be made of.*''"),
     Case("no pieces", lambda: Splitting("AB", {}, GRAD, 1e-2), "word must be made of.*'AB'"),
-    Case("Euler on a sphere", lambda: sgnht(GRAD, 1e-2, space=Sphere(), word="EAT"), "Euclidean"),
+    Case(
+        "Langevin on a sphere",
+        lambda: Splitting("L", {"L": EulerLangevin()}, GRAD, 1e-2, Sphere()),
+        "piece 'L', EulerLangevin,.*Euclidean",
+    ),
+    Case("covariance of a metric", corrected_on(Stretched()), "noise_covariance cannot.*Stretched"),
+    Case(
+        "covariance of a product's metric",
+        corrected_on(Product({"x": Sphere(), "y": Stretched()})),
+        "noise_covariance cannot.*Product",
+    ),
     Case("hmc minibatch", lambda: hmc(GRAD, 0.1), "grad must be exact"),
     Case("mala minibatch", lambda: mala(GRAD, 0.1), "grad must be exact"),
     Case("mala schedule", lambda: mala(EXACT, lambda k: 0.1), "step_size must be a num", TypeError),

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _checks
 from .._types import Estimator
-from ..spaces import Euclidean, Space
+from ..spaces import Space
 from ..transitions import (
     EulerMomentum,
     Friction,
@@ -68,15 +68,12 @@ def sgnht(
         form; Leimkuhler and Shang (2016) and Liu, Zhu and Song (2016) for the splitting.
     """
     _checks.positive("friction", friction)
-    space = Euclidean() if space is None else space
-    if "E" in word and not isinstance(space, Euclidean):
-        raise ValueError("the Euler form of sgnht needs a Euclidean space")
     pieces = {
-        "A": GeodesicFlow(space),
-        "T": Thermostat(space),
+        "A": GeodesicFlow(),
+        "T": Thermostat(),
         "F": Friction(),
-        "B": GradientKick(space),
-        "N": Noise(friction, space=space),
+        "B": GradientKick(),
+        "N": Noise(friction),
         "E": EulerMomentum(friction),
     }
     return Splitting(word, pieces, grad, step_size, space, thermostat=friction)

@@ -58,13 +58,14 @@ class Splitting(Kernel):
         pieces: the transition behind each letter.
         grad: the estimator of the gradient of the log density (or of any field the pieces use).
         step_size: h, a number or a function of the step index.
-        space: where positions live.
+        space: where positions live; every piece is handed it in its phase.
         temperature: the variance of the initial momentum.
         thermostat: the initial value of the thermostat, if the word has one.
 
     Raises:
-        ValueError: if a letter has no piece, the step size is not positive, or a noise covariance
-            exceeds the sampler's noise; at `sample`'s door, if the position is off its space.
+        ValueError: if a letter has no piece or none that can move on the space, the step size is
+            not positive, or a noise covariance exceeds the sampler's noise; at `sample`'s door, if
+            the position is off its space.
 
     Example: BAOAB, spelled out.
         >>> import jax, jax.numpy as jnp
@@ -115,8 +116,12 @@ class Splitting(Kernel):
         self.temperature = _checks.as_real(temperature, "temperature")
         self.thermostat = None if thermostat is None else _checks.as_real(thermostat, "thermostat")
         for letter, piece in self.pieces.items():
-            if isinstance(piece, NoisyTransition) and not callable(self.step_size):
-                piece.check(self.step_size / word.count(letter))
+            if piece.straight and not isinstance(self.space, Euclidean):
+                name = f"piece {letter!r}, {type(piece).__name__},"
+                raise ValueError(f"{name} moves in straight lines and needs a Euclidean space")
+            if isinstance(piece, NoisyTransition):
+                h = self.step_size
+                piece.check(h if callable(h) else h / word.count(letter), self.space)
 
     def init(self, key: Key, position: Position, data: Data) -> SplittingState:
         _checks.real_position(position)
@@ -175,7 +180,7 @@ class Splitting(Kernel):
         noise_keys = iter(split(keys.noise, max(1, len(random))))
         batch_keys = iter(split(keys.batch, max(1, self._num_estimates)))
 
-        phase = Phase(state.position, state.momentum, state.thermostat)
+        phase = Phase(state.position, state.momentum, state.thermostat, self.space)
         gradient, fresh, estimator = state.gradient, self._carries, state.estimator
         for letter in self.word:
             piece = self.pieces[letter]
@@ -193,7 +198,7 @@ class Splitting(Kernel):
         scheduled = h if callable(self.step_size) else None
         info = SplittingInfo(_norm(gradient), scheduled, self._clipped(h, gradient))
         carried = gradient if self._carries else None
-        return SplittingState(*phase, carried, estimator, state.count + 1), info
+        return SplittingState(*phase[:3], carried, estimator, state.count + 1), info
 
     def contract(self, position: Position) -> Contract:
         return Contract(streams=self.grad.streams, shards=holds_collective(self.grad))

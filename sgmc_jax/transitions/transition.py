@@ -11,14 +11,16 @@ from jaxtyping import Array, PyTree
 
 from .. import _returned
 from .._types import Position
+from ..spaces import Euclidean, Space
 
 
 class Phase(NamedTuple):
-    """A point of phase space; what a word does not use is `None`."""
+    """A point of phase space; what a word does not use is `None`. The space is where it lives."""
 
     position: Position
     momentum: PyTree | None = None
     thermostat: Any = None
+    space: Space = Euclidean()
 
 
 class Transition(eqx.Module):
@@ -38,6 +40,8 @@ class Transition(eqx.Module):
     """Whether it needs the field."""
     uses_momentum: ClassVar[bool] = True
     """Whether it needs a momentum."""
+    straight: ClassVar[bool] = False
+    """Whether it moves the position in straight lines, and so is right on R^n alone."""
 
     @abstractmethod
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
@@ -59,7 +63,7 @@ def check_phase(letter: str, piece: Transition, before: Phase, after: Any) -> No
     name = f"piece {letter!r}, {type(piece).__name__},"
     if not isinstance(after, Phase):
         raise TypeError(f"{name} must return a Phase, got {type(after).__name__}")
-    for field, old, new in zip(Phase._fields, before, after, strict=True):
+    for field, old, new in zip(Phase._fields[:3], before, after):
         _returned.like(name, new, old, f"the {field} it was given")
         dtypes = [[x.dtype for x in jax.tree.leaves(tree)] for tree in (old, new)]
         if dtypes[0] != dtypes[1]:
