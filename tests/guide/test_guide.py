@@ -1,0 +1,35 @@
+"""Every page of the guide runs from top to bottom."""
+
+import jax
+import pytest
+
+from tests.guide import pages
+
+PAGES = pages.pages()
+
+
+@pytest.fixture(autouse=True)
+def no_setting_is_left_behind():
+    """A page may show a setting; the tests of this process keep theirs."""
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    before = {name: getattr(jax.config, name) for name in names}
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_runs(page):
+    pages.run(page)
+
+
+def test_the_pages_are_found():
+    assert {"composition.md", "guide/first_posterior.md"} <= set(PAGES)
+
+
+def test_a_page_that_fails_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    (tmp_path / "a.md").write_text("# A\n\n```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
+    with pytest.raises(AssertionError) as raised:
+        pages.run("a.md")
+    assert raised.traceback[-1].lineno + 1 == 8  # the line of the page
