@@ -3,6 +3,7 @@
 from . import bnp as bnp
 from . import models as models
 from . import random as random
+from ._types import BatchEstimator as BatchEstimator
 from ._types import Estimate as Estimate
 from ._types import Estimator as Estimator
 from ._types import Kernel as Kernel
