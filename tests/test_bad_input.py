@@ -14,6 +14,8 @@ from sgmc_jax import (
     AllReduce,
     ControlVariate,
     Epoch,
+    Estimate,
+    Estimator,
     Euclidean,
     Full,
     FunctionModel,
@@ -78,6 +80,13 @@ class Stretched(Euclidean):
     @property
     def embedded(self):
         return False
+
+
+class OnlyEstimates(Estimator):
+    """What a sampler needs, and nothing that a wrapper does."""
+
+    def estimate(self, key, estate, position, data):
+        return Estimate(-position), estate
 
 
 def corrected_on(space):
@@ -187,6 +196,24 @@ PARTS = [
         TypeError,
     ),
     Case("AllReduce", lambda: AllReduce(SVRG(GRAD, 3)), "put SVRG outside", TypeError),
+    *(
+        Case(f"{name} of an estimate", lambda wrap=wrap: wrap(OnlyEstimates()), message, TypeError)
+        for name, wrap, message in [
+            (
+                "AllReduce",
+                AllReduce,
+                "BatchEstimator.*OnlyEstimates: AllReduce evaluates",
+            ),
+            ("SVRG", lambda inner: SVRG(inner, 3), "inner must be.*OnlyEstimates: SVRG evaluates"),
+            ("control variate", lambda inner: ControlVariate(inner, ZERO), "ControlVariate evalua"),
+        ]
+    ),
+    Case(
+        "prior of an estimate",
+        lambda: go(sgrld_simplex(OnlyEstimates(), 0.1)),
+        "OnlyEstimates does not tell its prior",
+        TypeError,
+    ),
     Case("AllReduce of no estimator", lambda: AllReduce(MODEL), "inner must be an est", TypeError),
     Case("centred on nothing", lambda: ControlVariate(MODEL, ZERO), "inner must be an", TypeError),
     Case("svrg of no estimator", lambda: SVRG(MODEL, 3), "inner must be an estimator", TypeError),

@@ -11,8 +11,8 @@ from .. import _checks
 from .._types import Estimator
 from ..combinators import Metropolis, metropolis, repeat
 from ..spaces import Euclidean, Space
+from ..splitting import Splitting, SplittingState
 from ..transitions import GeodesicFlow, GradientKick
-from .splitting import Splitting, SplittingState
 
 
 def hmc(

@@ -7,6 +7,7 @@ from typing import Any
 from .. import _checks
 from .._types import Estimator
 from ..spaces import Space
+from ..splitting import Splitting
 from ..transitions import (
     EulerMomentum,
     Friction,
@@ -16,7 +17,6 @@ from ..transitions import (
     NoiseCovariance,
     OrnsteinUhlenbeck,
 )
-from .splitting import Splitting
 
 _CORRECTABLE = (
     "ABOBA",

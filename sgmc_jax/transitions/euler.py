@@ -27,7 +27,7 @@ class EulerMomentum(NoisyTransition):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         noise = self.noise(key, phase, h)
-        friction = self.friction if phase.thermostat is None else phase.thermostat
+        friction = phase.auxiliary.get("thermostat", self.friction)
         force = phase.space.gradient(phase.position, field)
         momentum = _tree.axpy(1 - h * friction, phase.momentum, noise)
         return phase._replace(momentum=_tree.axpy(h, force, momentum))

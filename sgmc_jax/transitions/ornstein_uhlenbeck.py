@@ -42,7 +42,9 @@ class Friction(Transition):
     friction: Any = None
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        friction = phase.thermostat if self.friction is None else self.friction
+        friction = phase.auxiliary.get("thermostat") if self.friction is None else self.friction
+        if friction is None:
+            raise ValueError("Friction() needs a thermostat, and no letter of the word is one")
         return phase._replace(momentum=_tree.scale(jnp.exp(-friction * h), phase.momentum))
 
 

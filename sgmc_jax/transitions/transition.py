@@ -15,11 +15,14 @@ from ..spaces import Euclidean, Space
 
 
 class Phase(NamedTuple):
-    """A point of phase space; what a word does not use is `None`. The space is where it lives."""
+    """A point of phase space, and the space it is on; a word without momenta has `None`.
+
+    `auxiliary` is what the pieces keep besides, by name: see `Transition.auxiliary`.
+    """
 
     position: Position
     momentum: PyTree | None = None
-    thermostat: Any = None
+    auxiliary: dict[str, PyTree] = {}
     space: Space = Euclidean()
 
 
@@ -42,6 +45,13 @@ class Transition(eqx.Module):
     """Whether it needs a momentum."""
     straight: ClassVar[bool] = False
     """Whether it moves the position in straight lines, and so is right on R^n alone."""
+
+    def auxiliary(self, position: Position) -> dict[str, PyTree]:
+        """The first values of what this piece keeps in `phase.auxiliary`, by name; any may read it.
+
+        It stays as it is where another kernel moves the position.
+        """
+        return {}
 
     @abstractmethod
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
