@@ -5,6 +5,8 @@ import pytest
 
 from tests.guide import pages
 
+pytestmark = pytest.mark.runs_long
+
 PAGES = pages.pages()
 
 
@@ -20,7 +22,7 @@ def no_setting_is_left_behind():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_runs(page):
-    pages.run(page)
+    pages.run_once(page)
 
 
 def test_the_pages_are_found():
@@ -29,7 +31,9 @@ def test_the_pages_are_found():
 
 def test_a_page_that_fails_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "DOCS", tmp_path)
-    (tmp_path / "a.md").write_text("# A\n\n```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n")
+    (tmp_path / "a.md").write_text(
+        "# A\n\n```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n"
+    )
     with pytest.raises(AssertionError) as raised:
         pages.run("a.md")
     assert raised.traceback[-1].lineno + 1 == 8  # the line of the page
