@@ -1,5 +1,7 @@
 """Every page of the guide runs from top to bottom."""
 
+import re
+
 import jax
 import pytest
 
@@ -37,3 +39,11 @@ def test_a_page_that_fails_is_seen(tmp_path, monkeypatch):
     with pytest.raises(AssertionError) as raised:
         pages.run("a.md")
     assert raised.traceback[-1].lineno + 1 == 8  # the line of the page
+
+
+def test_every_test_that_a_page_names_exists():
+    named = re.findall(r"`([\w/]+\.py)::(\w+)`", (pages.DOCS / "guide" / "papers.md").read_text())
+    assert len(named) > 15
+    for file, name in named:
+        text = (pages.DOCS.parent / "tests" / file).read_text()
+        assert re.search(rf"^def {name}\(", text, re.MULTILINE), f"{file} has no {name}"
