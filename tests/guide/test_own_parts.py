@@ -35,16 +35,16 @@ some_fast = [  # a mixture compiles for long
 
 
 def own(name, *fault):
-    """The page's class of this name, with a part of its text replaced."""
+    """The page, and with a fault its class of this name made anew, a part of its text replaced."""
     page = pages.run_once(PAGE)
     if not fault:
-        return getattr(page, name)
+        return page
     old, new = fault
     text = pages.block(PAGE, HEADINGS[name])
     assert text.count(old) == 1, f"the page has no {old!r} to plant a fault in"
     namespace = types.SimpleNamespace(**vars(page))
     exec(text.replace(old, new), vars(namespace))
-    return getattr(namespace, name)
+    return namespace
 
 
 @pytest.mark.parametrize("name", HEADINGS)
@@ -73,24 +73,21 @@ def standardised(kernel, data, mean, precision, **kwargs):
     check_mean(run.trace.mean, np.array([[0.0], [1.0]]) + 0 * mean, 0.05)
 
 
-def check_kernel(kind):
-    page = pages.run_once(PAGE)
+def check_kernel(page):
     mean = np.asarray(page.data.sum(0) / 51)
-    standardised(kind(page.model, 0.25), page.data, mean, 51.0)
+    standardised(page.RandomWalk(page.model, 0.25), page.data, mean, 51.0)
 
 
-def check_letter(kind):
-    page = pages.run_once(PAGE)
-    pieces = {"A": GeodesicFlow(), "B": GradientKick(), "V": kind(3.0)}
+def check_letter(page):
+    pieces = {"A": GeodesicFlow(), "B": GradientKick(), "V": page.Collision(3.0)}
     mean = np.asarray(page.data.sum(0) / 51)
     for h in (0.1, 0.2):  # on a Gaussian the position has no bias, whatever the step size
         kernel = Splitting("ABVBA", pieces, Minibatch(page.model, Full()), h)
         standardised(kernel, page.data, mean, 51.0)
 
 
-def check_space(kind):
-    page = pages.run_once(PAGE)
-    kernel = hmc(Minibatch(page.angles, Full()), 0.5, 4, space=kind())
+def check_space(page):
+    kernel = hmc(Minibatch(page.angles, Full()), 0.5, 4, space=page.Torus())
 
     def moments(state, info):
         first, second = state.position
@@ -103,16 +100,15 @@ def check_space(kind):
     check_mean(run.trace.mean, [cosines, [0.0, 0.0]], 0.03)
 
 
-def check_estimator(kind):
-    page = pages.run_once(PAGE)
+def check_estimator(page):
     mean = np.asarray(page.data.sum(0) / 52)
     for h in (0.01, 0.03):
         variance = (2 + 25 * h) / (26 * (2 - 26 * h))
-        kernel = sgld(kind(page.hidden, page.pairs), h)
+        kernel = sgld(page.Augmented(page.hidden, page.pairs), h)
         standardised(kernel, page.data, mean, 1 / variance)
 
 
-def check_family(kind):
+def check_family(page):
     a, b, x = 1.5, 0.7, np.array([0.2, 0.3, 2.0, 5.0])
 
     def marginal(x):
@@ -120,9 +116,7 @@ def check_family(kind):
         return a * np.log(b) - gammaln(a) + gammaln(shape) - shape * np.log(rate)
 
     process = bnp.DirichletProcess(1.2)
-    kernel = bnp.hybrid_mixture(
-        process, kind(pages.run_once(PAGE).Sums(a, b)), blocks=2, capacity=8
-    )
+    kernel = bnp.hybrid_mixture(process, page.Exponential(page.Sums(a, b)), blocks=2, capacity=8)
     args = {"tolerance": 0.04, "num_steps": 700}
     check_partitions(kernel, exact(process, marginal, x), jnp.asarray(x, jnp.float32), **args)
 
