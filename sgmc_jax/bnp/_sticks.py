@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Int
 
 from ..processes import PitmanYor
 from ..random.gamma import log_gamma
-from .hybrid_mixture import draw_weights
+from .hybrid.mixture import draw_weights
 
 
 def draw_order(

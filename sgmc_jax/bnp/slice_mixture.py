@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 from .. import _checks
 from ..families import DirichletCategorical, DirichletMultinomial, Family
 from ..processes import PitmanYor
+from ._scans import AllPoints, OnlineEM, RandomScan, Scan
 from ._slice import SliceMixture
 from .stochastic_slice import StochasticSlice
 
@@ -144,13 +145,16 @@ def slice_mixture(
         )
     if weights not in get_args(Weights):
         raise ValueError(f"weights must be one of {get_args(Weights)}, got {weights!r}")
+    scan: Scan = AllPoints() if batch_size is None else RandomScan(batch_size)
+    if warm_start and batch_size is not None:
+        scan = OnlineEM(batch_size, warm_start)
     if weights == "gibbs":
         if step_size is not None or stick_step_size is not None:
             raise ValueError(
                 "step_size goes with weights 'scir' or 'sgrld', got "
                 f"step_size={step_size} and stick_step_size={stick_step_size}"
             )
-        return SliceMixture(process, family, batch_size, capacity, warm_start)
+        return SliceMixture(process, family, scan, capacity)
     if not isinstance(family, DirichletMultinomial | DirichletCategorical):
         raise TypeError(
             f"family must be a DirichletMultinomial or DirichletCategorical for {weights=}, got "
@@ -164,7 +168,7 @@ def slice_mixture(
     return StochasticSlice(
         process,
         family,
-        batch_size,
+        scan,
         capacity,
         weights=weights,
         step_size=step_size,

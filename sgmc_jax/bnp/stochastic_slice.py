@@ -16,8 +16,9 @@ from ..collective import Dist, Shard, as_shard
 from ..families.dirichlet_multinomial import Multinomials
 from ..random import log_gamma
 from ..transitions import CIR, ExpandedMeanLangevin, GammaTotal, Phase
-from ._blocks import start_position
-from ._slice import Batch, SliceMixture, SliceState, SliceSums
+from ._scans import Batch, SliceSums, scaled_up
+from ._slice import SliceMixture, SliceState
+from ._starts import start_position
 from ._sticks import in_use, stick_weights, swap_neighbours
 
 
@@ -34,9 +35,10 @@ class StochasticSlice(SliceMixture):
     stick_step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
 
     def init(self, key: Key, position: Any, data: Data) -> SliceState:
-        position, shard = start_position(self.process, position, data), as_shard(data)
+        shard = as_shard(data)
+        position = start_position(self.process, position, shard.capacity)
         labels, hyper = position.local["assignment"], position.shared
-        sums = self.comm.sum(self._sums(shard.items, labels, shard.mask))
+        sums = self.comm.sum(self.sums(shard.items, labels, shard.mask))
         order = jnp.arange(self.capacity)
         sticks, params = self._gammas(as_keys(key).noise, shard, labels, hyper, order)
         return SliceState(
@@ -129,7 +131,7 @@ class StochasticSlice(SliceMixture):
         stats = self.family.label_statistics(
             batch.items, jnp.where(batch.real, labels, -1), self.capacity
         )
-        return self._scaled(shard, batch, stats)
+        return scaled_up(self.comm, shard, batch, stats)
 
     def _shapes(self, stats: PyTree) -> tuple[Float[Array, "K V"], Float[Array, "K V"]]:
         """The shapes of the parameters' gammas, and those of the prior."""
@@ -140,12 +142,12 @@ class StochasticSlice(SliceMixture):
         dtype = hyper["concentration"].dtype
         return jnp.stack(self.process.stick_shapes(hyper, counts.astype(dtype)), axis=1)
 
-    def _sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
+    def sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
         """The sizes alone."""
         return self._sizes(jnp.where(real, labels, -1))
 
-    def _moves(self, batch: Batch, old: Array, new: Array) -> SliceSums:
-        gain, loss = (self._sums(batch.items, labels, batch.real) for labels in (new, old))
+    def gains(self, batch: Batch, old: Array, new: Array) -> SliceSums:
+        gain, loss = (self.sums(batch.items, labels, batch.real) for labels in (new, old))
         return jax.tree.map(jnp.subtract, gain, loss)
 
 

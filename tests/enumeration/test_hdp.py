@@ -1,6 +1,5 @@
 """Hierarchical Dirichlet process samplers against every seating of four customers."""
 
-import importlib
 import math
 
 import jax
@@ -9,13 +8,16 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-import sgmc_jax.bnp._franchise as franchise
+import sgmc_jax.bnp.hybrid.franchise as franchise
+import sgmc_jax.bnp.hybrid.hdp as hdp
 from sgmc_jax import sample
 from sgmc_jax.bnp import (
+    Demotion,
     DirichletCategorical,
     Groups,
     HierarchicalDirichletProcess,
     NormalKnownCovariance,
+    Published,
     collapsed_hdp,
     hybrid_hdp,
 )
@@ -24,7 +26,6 @@ from tests.laws.moments import check_mean
 pytestmark = pytest.mark.runs_long
 
 KEY = jax.random.key(5)
-MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_hdp")  # a function has this name too
 TOP, GROUP = 1.2, 0.9
 PROCESS = HierarchicalDirichletProcess(TOP, GROUP)
 NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
@@ -130,7 +131,7 @@ def test_all_partitions_by_the_anchored_schedule(blocks, sweeps):
 
 
 def test_all_partitions_by_demotion():
-    check_partitions(make(schedule="demotion"), NORMAL_LAW, GROUPS)
+    check_partitions(make(schedule=Demotion()), NORMAL_LAW, GROUPS)
 
 
 @pytest.mark.full
@@ -170,7 +171,7 @@ def check_fails(kernel):
 
 
 def test_the_published_schedule_is_not_exact():
-    check_fails(make(schedule="published", blocks=3))
+    check_fails(make(schedule=Published(), blocks=3))
 
 
 @pytest.mark.full
@@ -191,7 +192,7 @@ def test_tables_that_are_customers(monkeypatch):
     def alone(hyper, weights, size, labels, uniforms):
         return jnp.sum(franchise.count_dishes(labels, size, len(weights)), axis=0)
 
-    monkeypatch.setattr(MODULE, "seat", alone)
+    monkeypatch.setattr(hdp, "seat", alone)
     check_fails(make())
 
 
@@ -205,5 +206,5 @@ def test_a_group_concentration_forgotten_off_the_block(monkeypatch):
         scaled = menu._replace(weights=menu.weights / total)
         return honest(family, hyper, scaled, *args)
 
-    monkeypatch.setattr(MODULE, "sweep_restaurants", forgetful)
+    monkeypatch.setattr(hdp, "sweep_restaurants", forgetful)
     check_fails(make(blocks=3))

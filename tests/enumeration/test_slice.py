@@ -9,7 +9,14 @@ import pytest
 
 from sgmc_jax import ShardMap, Vmap, sample
 from sgmc_jax._types import as_keys
-from sgmc_jax.bnp import DirichletProcess, NormalInverseWishart, PitmanYor, _slice, slice_mixture
+from sgmc_jax.bnp import (
+    DirichletProcess,
+    NormalInverseWishart,
+    PitmanYor,
+    _scans,
+    _slice,
+    slice_mixture,
+)
 from sgmc_jax.processes import pitman_yor
 from tests.enumeration.partitions import (
     KEY,
@@ -132,7 +139,7 @@ def test_a_warm_start_adds_no_slots_for_sticks_without_points(count):
 
 def test_rounding_keeps_the_mean():
     """A million times 3.1, within five standard errors (6e-7)."""
-    draws = _slice.round_at_random(KEY, jnp.full(1_000_000, 3.1))
+    draws = _scans.round_at_random(KEY, jnp.full(1_000_000, 3.1))
     assert set(np.unique(draws)) == {3, 4}
     assert abs(draws.mean() - 3.1) < 5 * np.sqrt(0.09 / 1e6)
 
@@ -156,14 +163,14 @@ def test_swaps_with_the_ratio_upside_down(monkeypatch):
 
 
 def test_a_warm_start_from_drawn_labels(monkeypatch, x64):
-    honest = _slice.SliceMixture._averaged
+    honest = _scans.OnlineEM._averaged
 
-    def drawn(self, count, sums, shard, batch, move):
-        one_hot = move.new == jnp.arange(self.capacity)[:, None]
+    def drawn(self, own, count, before, shard, batch, move):
+        one_hot = move.new == jnp.arange(own.capacity)[:, None]
         move = move._replace(logits=jnp.where(one_hot, 0.0, -jnp.inf))
-        return honest(self, count, sums, shard, batch, move)
+        return honest(self, own, count, before, shard, batch, move)
 
-    monkeypatch.setattr(_slice.SliceMixture, "_averaged", drawn)
+    monkeypatch.setattr(_scans.OnlineEM, "_averaged", drawn)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         test_a_step_of_a_warm_start_is_one_of_online_em(None)
 

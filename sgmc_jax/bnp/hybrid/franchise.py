@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from ..families import Family
-from ..random import log_beta
-from ._blocks import Anchors, Blocks
-from ._collapsed import pick
-from .groups import Groups
+from ...families import Family
+from ...random import log_beta
+from .anchors import Anchors, visited
+from .points import pick
 
 _GROUPS = 8  # of restaurants of like sizes, which are swept together
 
@@ -24,20 +23,6 @@ class Menu(NamedTuple):
     instantiated: Bool[Array, " K"]
     weights: Float[Array, " K"]
     rest: Float[Array, ""]
-
-
-class Openings(NamedTuple):
-    """From where on each dish is on offer: its anchor, in the order of the customers.
-
-    `before` tells for each restaurant which dishes are open to all its customers, `within` which
-    begin in its block; there `first` is the rank of the anchor, to compare with `rank`, that of
-    each restaurant's first customer.
-    """
-
-    before: Bool[Array, "S K"]
-    within: Bool[Array, "S K"]
-    first: Int[Array, " K"]
-    rank: Int[Array, " S"]
 
 
 class Sweep(NamedTuple):
@@ -160,9 +145,9 @@ def _give_weight(hyper: dict[str, Array], menu: Menu, k: Array, uniform: Array) 
 
 def _demote(sweep: Sweep, k: Array) -> Sweep:
     """The sweep with a customer of dish k visited; with the last one, the dish joins the tail."""
-    unvisited, instantiated = sweep.unvisited.at[k].add(-1), sweep.menu.instantiated
-    kept = instantiated[k] & (unvisited[k] > 0)
-    menu = sweep.menu._replace(instantiated=instantiated.at[k].set(kept))
+    has = jnp.arange(sweep.counts.shape[0]) == k
+    unvisited, instantiated = visited(sweep.unvisited, sweep.menu.instantiated, has)
+    menu = sweep.menu._replace(instantiated=instantiated)
     return _return_weight(sweep._replace(unvisited=unvisited, menu=menu), k)
 
 
@@ -171,7 +156,8 @@ def sweep_restaurants(
     hyper: dict[str, Array],
     menu: Menu,
     params: PyTree,
-    openings: Openings,
+    since: Int[Array, "S K"],
+    rank: Int[Array, " S"],
     items: PyTree,
     size: Int[Array, " S"],
     labels: Int[Array, "S L"],
@@ -182,6 +168,10 @@ def sweep_restaurants(
         P(z = k) ~ (n_sk + g w_k) f(x | theta_k)        k open to the customer
 
     Anchors keep their dish. Restaurants are independent, so that those of like sizes go together.
+
+    Args:
+        since, rank: the customers past which dishes are open, and each restaurant's first one; see
+            `openings`.
     """
     order = jnp.argsort(size)
     missing = -len(size) % _GROUPS
@@ -193,18 +183,17 @@ def sweep_restaurants(
     def group(args: tuple[Array, Array]) -> Array:
         row, size = args
         guests = jax.tree.map(lambda x: x[row], items)
-        before, within, rank = (x[row] for x in (openings.before, openings.within, openings.rank))
-        before, within = before & menu.instantiated, within & menu.instantiated
+        begins, first = since[row], rank[row]
         lane = jnp.arange(len(row))
 
         def visit(p: Array, loop: tuple[Array, Array], uniform: Array) -> tuple[Array, Array]:
             labels, seated = loop
             old = labels[:, p]
             was = (old[:, None] == jnp.arange(len(prior))) & (p < size)[:, None]
-            here = (rank + p)[:, None]
-            anchor = within[lane, old] & (openings.first[old] == rank + p)
+            here = first + p
+            anchor = begins[lane, old] >= here
             loglik = family.scores(params, jax.tree.map(lambda x: x[:, p], guests)).T
-            open_ = before | (within & (openings.first < here))
+            open_ = menu.instantiated & (begins < here[:, None])
             loglik = jnp.where(open_, loglik, -jnp.inf)
             likelihood = jnp.exp(loglik - jnp.max(loglik, axis=1, keepdims=True))
             weights = jnp.where(open_, (seated - was + prior) * likelihood, 0)
@@ -278,23 +267,21 @@ def count_dishes(
 
 
 def openings(
+    anchors: Anchors,
     block: Int[Array, " S"],
     rank: Int[Array, " S"],
-    block_size: int,
-    anchors: Anchors,
     labels: Int[Array, "S L"],
     size: Int[Array, " S"],
-) -> Openings:
-    """Who may choose what: customers are ordered by block, restaurant (`rank`) and seat."""
-    width = labels.shape[1]
-    block_rank, first_rank = anchors.block_rank[block][:, None], rank * width
-    present = jnp.arange(width) < size[:, None]
-    at_anchor = present & (block_rank == anchors.atom_rank[labels])
-    none = block_size * width
-    ranks = jnp.where(at_anchor, first_rank[:, None] + jnp.arange(width), none)
-    first = jnp.full(len(anchors.atom_rank), none).at[labels.ravel()].min(ranks.ravel())
-    begins = anchors.atom_rank
-    return Openings(begins < block_rank, begins == block_rank, first, first_rank)
+) -> Int[Array, "S K"]:
+    """The customer past whom each dish is open: they are ordered by block, restaurant and seat.
+
+    Args:
+        rank: that of each restaurant's first customer.
+    """
+    seats = jnp.arange(labels.shape[1])
+    customer, present = rank[:, None] + seats, seats < size[:, None]
+    first = anchors.by_label(block[:, None], customer, labels, present)
+    return anchors.since(block, first).T
 
 
 def ratios(key: Any, g: Array, index: Int[Array, " S"], size: Int[Array, " S"]) -> tuple:
@@ -308,9 +295,3 @@ def ratios(key: Any, g: Array, index: Int[Array, " S"], size: Int[Array, " S"]) 
 
     logs, picked = jax.vmap(restaurant)(index, size)
     return jnp.sum(logs), jnp.sum(picked, dtype=jnp.int32)
-
-
-def groups_of(blocks: Blocks) -> Groups:
-    """The groups of this shard; those of the padding are empty."""
-    groups = blocks.shard.items
-    return groups._replace(size=jnp.where(blocks.real, groups.size, 0))

@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from .. import _tree
-from ..families import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
-from ..processes import FeatureProcess
-from ..random import poisson
-from ..random.words import uniform, word_keys, word_pair
+from ... import _tree
+from ...families import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
+from ...processes import FeatureProcess
+from ...random import poisson
+from ...random.words import uniform, word_keys, word_pair
+from .anchors import visited
 
 
 class Atoms(NamedTuple):
@@ -146,9 +147,7 @@ def _move(family: FeatureFamily, sweep: Sweep, item: Any, entries: Array, sign: 
 
 def _demote(family: FeatureFamily, sweep: Sweep, entries: Array) -> Sweep:
     """The sweep as a row is about to be visited: atoms that no later row has join the tail."""
-    has = entries > 0
-    unvisited = sweep.unvisited - has
-    instantiated = sweep.atoms.instantiated & ~(has & (unvisited == 0))
+    unvisited, instantiated = visited(sweep.unvisited, sweep.atoms.instantiated, entries > 0)
     stats, params = family.demote(sweep.stats, sweep.params, instantiated)
     return sweep._replace(
         atoms=sweep.atoms._replace(instantiated=instantiated),
