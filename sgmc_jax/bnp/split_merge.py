@@ -328,12 +328,10 @@ def split_merge(
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> from sgmc_jax import cycle, sample
-        >>> from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance
-        >>> from sgmc_jax.bnp import hybrid_mixture, split_merge
+        >>> from sgmc_jax import bnp, cycle, sample
         >>> X = jnp.concatenate([jnp.full((10, 1), -5.0), jnp.full((10, 1), 5.0)])
-        >>> parts = (DirichletProcess(1.0), NormalKnownCovariance(0.0, 1.0, 25.0))
-        >>> kernel = cycle(hybrid_mixture(*parts, blocks=4), split_merge(*parts))
+        >>> parts = bnp.DirichletProcess(1.0), bnp.NormalKnownCovariance(0.0, 1.0, 25.0)
+        >>> kernel = cycle(bnp.hybrid_mixture(*parts, blocks=4), bnp.split_merge(*parts))
         >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=50)
         >>> labels = run.trace.local["assignment"]
         >>> bool((labels[25:, 0] != labels[25:, -1]).all())

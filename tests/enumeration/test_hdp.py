@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-import sgmc_jax.bnp.hybrid.franchise as franchise
+import sgmc_jax.bnp.hybrid.grouped as grouped
 import sgmc_jax.bnp.hybrid.hdp as hdp
 from sgmc_jax import sample
 from sgmc_jax.bnp import (
@@ -175,36 +175,36 @@ def test_the_published_schedule_is_not_exact():
 
 
 @pytest.mark.full
-def test_a_weight_that_is_not_drawn_for_a_new_dish(monkeypatch):
+def test_a_weight_that_is_not_drawn_for_a_new_cluster(monkeypatch):
     """The share of a birth is Beta(1, a), not a half."""
 
-    def half(hyper, menu, k, uniform):
-        return menu._replace(weights=menu.weights.at[k].set(menu.rest / 2), rest=menu.rest / 2)
+    def half(hyper, atoms, k, uniform):
+        return atoms._replace(weights=atoms.weights.at[k].set(atoms.rest / 2), rest=atoms.rest / 2)
 
-    monkeypatch.setattr(franchise, "_give_weight", half)
+    monkeypatch.setattr(grouped, "_give_weight", half)
     check_fails(make())
 
 
 @pytest.mark.full
-def test_tables_that_are_customers(monkeypatch):
-    """As if every customer sat alone."""
+def test_tables_that_are_items(monkeypatch):
+    """As if every item sat alone."""
 
     def alone(hyper, weights, size, labels, uniforms):
-        return jnp.sum(franchise.count_dishes(labels, size, len(weights)), axis=0)
+        return jnp.sum(grouped.count_clusters(labels, size, len(weights)), axis=0)
 
-    monkeypatch.setattr(hdp, "seat", alone)
+    monkeypatch.setattr(hdp, "draw_tables", alone)
     check_fails(make())
 
 
 @pytest.mark.full
 def test_a_group_concentration_forgotten_off_the_block(monkeypatch):
     """Equation 13 of the paper without the factor of the weights."""
-    honest = franchise.sweep_restaurants
+    honest = grouped.sweep_groups
 
-    def forgetful(family, hyper, menu, *args):
-        total = jnp.sum(jnp.where(menu.instantiated, menu.weights, 0))
-        scaled = menu._replace(weights=menu.weights / total)
+    def forgetful(family, hyper, atoms, *args):
+        total = jnp.sum(jnp.where(atoms.instantiated, atoms.weights, 0))
+        scaled = atoms._replace(weights=atoms.weights / total)
         return honest(family, hyper, scaled, *args)
 
-    monkeypatch.setattr(hdp, "sweep_restaurants", forgetful)
+    monkeypatch.setattr(hdp, "sweep_groups", forgetful)
     check_fails(make(blocks=3))

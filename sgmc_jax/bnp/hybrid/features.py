@@ -30,7 +30,7 @@ class LatentFeatures(HybridModel):
     """
 
     local: ClassVar[str] = "features"
-    keys: ClassVar[tuple[str, ...]] = ("hyper", "star", "weight", "atom", "off", "tail", "end")
+    keys: ClassVar[tuple[str, ...]] = tuple("hyper star weight atom off tail end".split())
 
     process: FeatureProcess
     family: FeatureFamily

@@ -26,11 +26,8 @@ class Mixture(HybridModel):
     """Clusters: each item has one, the label of its slot."""
 
     local: ClassVar[str] = "assignment"
-    keys: ClassVar[tuple[str, ...]] = ("hyper", "star", "rank", "weight", "atom", "off", "tail")
-    schedules: ClassVar[tuple[type[Schedule], ...]] = (
-        *(Anchored, Demotion, Published),
-        *(Warm, Asynchronous),
-    )
+    keys: ClassVar[tuple[str, ...]] = tuple("hyper star rank weight atom off tail".split())
+    schedules: ClassVar[Any] = (Anchored, Demotion, Published, Warm, Asynchronous)
 
     process: PitmanYor
     family: Family
