@@ -13,12 +13,12 @@ from .._types import Data, Kernel, Key, Keys, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
 from ..contract import SlotInfo
 from ..families import Family
-from ..processes import PitmanYor
+from ..processes import Series
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
+from ._order import in_use, swap_neighbours
 from ._scans import Batch, Move, Scan, SliceSums
 from ._starts import check_start, start_position, with_own_hyper
-from ._sticks import draw_order, in_use, stick_weights, swap_neighbours
 from .hybrid.points import pick_columns
 
 
@@ -45,7 +45,7 @@ class SliceState(NamedTuple):
 class SliceMixture(Kernel):
     """See `slice_mixture`."""
 
-    process: PitmanYor
+    process: Series
     family: Family
     scan: Scan
     capacity: int = eqx.field(static=True)
@@ -57,7 +57,8 @@ class SliceMixture(Kernel):
         position = start_position(self.process, position, shard.capacity)
         own = self.sums(shard.items, position.local["assignment"], shard.mask)
         sums = self.comm.sum(own)
-        weights = jnp.zeros(self.capacity, position.shared["concentration"].dtype)
+        dtype = jnp.result_type(float, *jax.tree.leaves(position.shared))
+        weights = jnp.zeros(self.capacity, dtype)
         params = self.family.draw(as_keys(key).noise, sums.statistics)
         order, centre = jnp.arange(self.capacity), centre_of(self.family)
         return SliceState(position, order, weights, weights[0], params, sums, centre=centre)
@@ -67,7 +68,7 @@ class SliceMixture(Kernel):
         hyper, local = state.position
         sums = self.comm.sum(self.sums(shard.items, local["assignment"], shard.mask))
         # the order belongs to labels that may have moved
-        order = draw_order(as_keys(key).noise, self.process, hyper, sums.counts)
+        order = self.process.draw_order(as_keys(key).noise, hyper, sums.counts)
         return state._replace(order=order, sums=sums, centre=centre_of(self.family))
 
     def step(self, key: Key, state: SliceState, data: Data) -> tuple[SliceState, SlotInfo]:
@@ -113,17 +114,17 @@ class SliceMixture(Kernel):
     def _draw_mixture(
         self, keys: Keys, state: SliceState, shard: Shard, batch: Batch
     ) -> SliceState:
-        """Sticks, their order, hyper-parameters and parameters, given the points' clusters."""
+        """Terms, their order, hyper-parameters and parameters, given the points' clusters."""
         stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(keys.noise, 5)
         process, (hyper, local), counts = self.process, state.position, state.sums.counts
-        sticks = process.draw_sticks(stick_key, hyper, counts[state.order])
-        order = swap_neighbours(swap_key, state.order, counts, *sticks)
-        if process.prior is not None:
+        series = process.draw_series(stick_key, hyper, counts[state.order])
+        order = swap_neighbours(swap_key, state.order, counts, process.log_weights(series)[0])
+        if any(prior is not None for prior in process.priors.values()):
             used = in_use(counts[order])
-            hyper = process.redraw_from_sticks(hyper_key, hyper, *sticks, used)
-            tail = process.draw_sticks(tail_key, hyper, jnp.zeros_like(counts))
-            sticks = jax.tree.map(lambda kept, new: jnp.where(used, kept, new), sticks, tail)
-        by_order, log_rest = stick_weights(*sticks)
+            hyper = process.redraw_from_series(hyper_key, hyper, series, used)
+            tail = process.draw_series(tail_key, hyper, jnp.zeros_like(counts))
+            series = jax.tree.map(lambda kept, new: jnp.where(used, kept, new), series, tail)
+        by_order, log_rest = process.log_weights(series)
         return state._replace(
             position=Dist(hyper, local),
             order=order,

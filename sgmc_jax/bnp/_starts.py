@@ -12,10 +12,10 @@ from .. import _checks
 from .._returned import describe
 from ..collective import Dist, Shard, as_shard
 from ..families import Family
-from ..processes import PitmanYor
+from ..processes import PitmanYor, Process
 
 
-def start_position(process: PitmanYor, position: Any, num_items: int) -> Dist:
+def start_position(process: Process, position: Any, num_items: int) -> Dist:
     """The position a mixture's chain begins with: given whole, as labels, or one cluster."""
     hyper, labels = process.start(), position
     if position is None:

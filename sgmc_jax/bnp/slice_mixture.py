@@ -6,16 +6,17 @@ from typing import Any, Literal, get_args
 
 from .. import _checks
 from ..families import DirichletCategorical, DirichletMultinomial, Family
-from ..processes import PitmanYor
+from ..processes import PitmanYor, Series
 from ._scans import AllPoints, OnlineEM, RandomScan, Scan
 from ._slice import SliceMixture
+from ._starts import check_parts
 from .stochastic_slice import StochasticSlice
 
 Weights = Literal["gibbs", "scir", "sgrld"]
 
 
 def slice_mixture(
-    process: PitmanYor,
+    process: Series,
     family: Family,
     batch_size: int | None = None,
     weights: Weights = "gibbs",
@@ -75,7 +76,8 @@ def slice_mixture(
         order h besides.
 
     Args:
-        process: `DirichletProcess(concentration)` or `PitmanYor(concentration, discount)`.
+        process: `DirichletProcess(concentration)`, `PitmanYor(concentration, discount)`, or another
+            `Series`.
         family: the conjugate family of a cluster's items.
         batch_size: the number of points that a step moves; `None` for all. On several shards, each
             moves its share of them, drawn among its own; where that is no whole number, as many as
@@ -130,10 +132,7 @@ def slice_mixture(
         -> 0, and the clusters of neighbouring sticks are exchanged. Cappé and Moulines (2009),
         On-line expectation-maximization, for the average of a warm start.
     """
-    if not isinstance(process, PitmanYor):
-        raise TypeError(f"process must be a DirichletProcess or PitmanYor, got {type(process)}")
-    if not isinstance(family, Family):
-        raise TypeError(f"family must be a conjugate Family, got {type(family).__name__}")
+    check_parts(process, family, (Series, Family))
     _checks.whole("capacity", capacity)
     if batch_size is not None:
         _checks.whole("batch_size", batch_size)
@@ -160,6 +159,8 @@ def slice_mixture(
             f"family must be a DirichletMultinomial or DirichletCategorical for {weights=}, got "
             f"{type(family).__name__}"
         )
+    if not isinstance(process, PitmanYor):
+        raise TypeError(f"process must be a PitmanYor for {weights=}, got {type(process).__name__}")
     if step_size is None:
         raise ValueError(f"step_size must be given for {weights=}, got None")
     stick_step_size = step_size if stick_step_size is None else stick_step_size

@@ -14,12 +14,14 @@ from .._checks import as_step_size
 from .._types import Data, Estimate, Key, Keys, as_keys
 from ..collective import Dist, Shard, as_shard
 from ..families.dirichlet_multinomial import Multinomials
+from ..processes import PitmanYor
+from ..processes.pitman_yor import Sticks
 from ..random import log_gamma
 from ..transitions import CIR, ExpandedMeanLangevin, GammaTotal, Phase
+from ._order import in_use, swap_neighbours
 from ._scans import Batch, SliceSums, scaled_up
 from ._slice import SliceMixture, SliceState
 from ._starts import start_position
-from ._sticks import in_use, stick_weights, swap_neighbours
 
 
 class StochasticSlice(SliceMixture):
@@ -30,6 +32,7 @@ class StochasticSlice(SliceMixture):
     are kept, which tell the sticks in use and accept the exchanges.
     """
 
+    process: PitmanYor
     weights: Literal["scir", "sgrld"] = eqx.field(static=True, kw_only=True)
     step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
     stick_step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
@@ -84,14 +87,14 @@ class StochasticSlice(SliceMixture):
         shapes = self._stick_shapes(hyper, stats.count[order])
         prior, used = self._stick_shapes(hyper, none), in_use(counts[order])
         sticks = self._moved(stick_key, sticks, shapes, prior, used, stick_step_size)
-        log_stick, log_left = jax.nn.log_softmax(sticks).T
-        order = swap_neighbours(swap_key, order, counts, log_stick, log_left)
+        series = Sticks(*jax.nn.log_softmax(sticks).T)
+        order = swap_neighbours(swap_key, order, counts, process.log_weights(series)[0])
         used = in_use(counts[order])
         if process.prior is not None:
-            hyper = process.redraw_from_sticks(hyper_key, hyper, log_stick, log_left, used)
+            hyper = process.redraw_from_series(hyper_key, hyper, series, used)
             tail = log_gamma(tail_key, self._stick_shapes(hyper, none))
             sticks = jnp.where(used[:, None], sticks, tail)
-        by_order, log_rest = stick_weights(*jax.nn.log_softmax(sticks).T)
+        by_order, log_rest = process.log_weights(Sticks(*jax.nn.log_softmax(sticks).T))
 
         shapes, prior = self._shapes(stats)
         params = self._moved(param_key, params, shapes, prior, counts > 0, step_size)

@@ -19,7 +19,6 @@ from sgmc_jax.bnp import (
     slice_mixture,
     split_merge,
 )
-from sgmc_jax.bnp._sticks import draw_order
 from sgmc_jax.collective import Collective, Shard
 from tests.laws.moments import check_mean
 
@@ -33,7 +32,7 @@ SLOTS = np.array([4, 0, 2])  # those of the three clusters
 
 def orders(key, process, capacity):
     counts = jnp.zeros(capacity, jnp.int32).at[SLOTS].set(SIZES)
-    return draw_order(key, process, process.start(), counts)
+    return process.draw_order(key, process.start(), counts)
 
 
 # ------------------------------------------------------------------------------- its law
@@ -84,18 +83,18 @@ def test_the_order_has_its_law(process):
 @pytest.mark.parametrize("fault", ["index", "rest", "discount"])
 def test_an_order_of_another_law(fault, monkeypatch):
     """Planted: an empty stick with the shape of the one before, the first or undiscounted ones."""
-    honest = PitmanYor.draw_sticks
+    honest = PitmanYor.draw_series
 
     def wrong(self, key, hyper, counts):
         a, d = hyper["concentration"], hyper["discount"]
-        log_stick, log_left = honest(self, key, hyper, counts)
+        sticks = honest(self, key, hyper, counts)
         if fault == "index":
             return honest(self, key, hyper | {"concentration": a - d}, counts)
         if fault == "discount":
             return honest(self, key, hyper | {"discount": 0 * d}, counts)
-        return log_stick, 0 * log_left
+        return sticks._replace(log_left=0 * sticks.log_left)
 
-    monkeypatch.setattr(PitmanYor, "draw_sticks", wrong)
+    monkeypatch.setattr(PitmanYor, "draw_series", wrong)
     assert p_value(PitmanYor(0.8, 0.4)) < 1e-6
 
 

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import sgmc_jax.bnp.hybrid.mixture as mixture
 import sgmc_jax.bnp.hybrid.points as collapsed
 import sgmc_jax.bnp.hybrid.schedules as schedules
 from sgmc_jax import sample
@@ -23,7 +22,6 @@ from sgmc_jax.bnp import (
     hybrid_mixture,
 )
 from sgmc_jax.bnp.hybrid.anchors import draw_anchors
-from sgmc_jax.bnp.hybrid.mixture import draw_weights
 from tests.enumeration.partitions import (
     KEY,
     check_partitions,
@@ -145,12 +143,12 @@ def test_counts_that_include_the_point_itself(monkeypatch):
 
 @pytest.mark.full
 def test_a_forgotten_discount(monkeypatch):
-    def undiscounted(key, hyper, counts, instantiated):
-        return draw_weights(
-            key, hyper | {"discount": 0.0 * hyper["discount"]}, counts, instantiated
-        )
+    honest = PitmanYor.draw_weights
 
-    monkeypatch.setattr(mixture, "draw_weights", undiscounted)
+    def undiscounted(self, key, hyper, *args):
+        return honest(self, key, hyper | {"discount": 0.0 * hyper["discount"]}, *args)
+
+    monkeypatch.setattr(PitmanYor, "draw_weights", undiscounted)
     check_fails(make("py", blocks=2), "py")
 
 

@@ -155,8 +155,8 @@ def check_fails(kernel, process="dp", **kwargs):
 def test_swaps_with_the_ratio_upside_down(monkeypatch):
     honest = _slice.swap_neighbours
 
-    def upside_down(key, order, counts, log_stick, log_left):
-        return honest(key, order, -counts, log_stick, log_left)
+    def upside_down(key, order, counts, log_weights):
+        return honest(key, order, -counts, log_weights)
 
     monkeypatch.setattr(_slice, "swap_neighbours", upside_down)
     check_fails(make())
@@ -182,25 +182,25 @@ def test_a_warm_start_without_an_end():
 
 @pytest.mark.full
 def test_sticks_that_miss_their_own_points(monkeypatch):
-    honest = pitman_yor.PitmanYor.draw_sticks
+    honest = pitman_yor.PitmanYor.draw_series
 
     def wrong(self, key, hyper, counts):
         return honest(self, key, hyper, jnp.maximum(counts - 1, 0))
 
-    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_sticks", wrong)
+    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_series", wrong)
     check_fails(make())
 
 
 @pytest.mark.full
 def test_a_discount_forgotten_in_the_tail(monkeypatch):
-    honest = pitman_yor.PitmanYor.draw_sticks
+    honest = pitman_yor.PitmanYor.draw_series
 
     def wrong(self, key, hyper, counts):
         sticks = honest(self, key, hyper, counts)
         bare = honest(self, key, hyper | {"discount": jnp.zeros_like(hyper["discount"])}, counts)
         return jax.tree.map(lambda x, y: jnp.where(_slice.in_use(counts), x, y), sticks, bare)
 
-    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_sticks", wrong)
+    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_series", wrong)
     check_fails(make("py"), "py")
 
 

@@ -12,7 +12,6 @@ from ..._types import Data
 from ...collective import Dist
 from ...families import Family
 from ...processes import PitmanYor
-from ...random.gamma import log_gamma
 from .._centre import about_data, centre_of
 from .._starts import check_parts, check_start, start_position
 from .anchors import Anchors
@@ -58,7 +57,9 @@ class Mixture(HybridModel):
         """(w_A, w_0), theta_k ~ p(theta | members of k), and log f(x_i | theta_k) of all rows."""
         sums = state.sums
         hyper = self.process.redraw(keys.hyper, state.position.shared, sums.counts)
-        atoms = draw_weights(keys.weight, hyper, sums.counts, anchors.instantiated)
+        among = anchors.instantiated
+        weights = self.process.draw_weights(keys.weight, hyper, sums.counts, among)
+        atoms = Atoms(among, *weights)
         params = self.family.draw(keys.atom, sums.statistics)
         return hyper, atoms, self.family.loglik(params, blocks.shard.items)
 
@@ -116,16 +117,6 @@ class Mixture(HybridModel):
 
     def check(self, position: Any, data: Data, capacity: int) -> None:
         check_start(self.family, capacity, position, data)
-
-
-def draw_weights(key: Any, hyper: dict[str, Array], counts: Array, instantiated: Array) -> Atoms:
-    """(w_A, w_0) ~ Dirichlet({m_k - d}, a + J d + n_t), up to a common factor."""
-    a, d = hyper["concentration"], hyper["discount"]
-    in_tail = jnp.sum(jnp.where(instantiated, 0, counts))
-    tail = a + jnp.sum(instantiated) * d + in_tail
-    shapes = jnp.append(tail, jnp.where(instantiated, counts - d, 1.0))
-    log_weight = log_gamma(key, shapes)  # in one call, the tail first: slots are appended
-    return Atoms(instantiated, log_weight[1:], log_weight[0])
 
 
 def hybrid_mixture(
