@@ -3,6 +3,7 @@
 from . import bnp as bnp
 from . import models as models
 from . import random as random
+from ._types import BatchEstimator as BatchEstimator
 from ._types import Estimate as Estimate
 from ._types import Estimator as Estimator
 from ._types import Kernel as Kernel
@@ -39,7 +40,6 @@ from .gradients import Minibatch as Minibatch
 from .gradients import MinibatchCounts as MinibatchCounts
 from .gradients import SAGACounts as SAGACounts
 from .gradients import TableCounts as TableCounts
-from .kernels import Splitting as Splitting
 from .kernels import geometric_ornstein_uhlenbeck as geometric_ornstein_uhlenbeck
 from .kernels import hmc as hmc
 from .kernels import mala as mala
@@ -64,6 +64,7 @@ from .spaces import Euclidean as Euclidean
 from .spaces import Product as Product
 from .spaces import Space as Space
 from .spaces import Sphere as Sphere
+from .splitting import Splitting as Splitting
 from .tune import find_mode as find_mode
 
 __version__ = "0.1.0"

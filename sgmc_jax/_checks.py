@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from ._types import Estimator, as_function
+from ._types import BatchEstimator, Estimator, as_function
 
 
 def is_concrete(x: Any) -> bool:
@@ -107,6 +107,17 @@ def estimator(name: str, value: Any) -> None:
         raise TypeError(
             f"{name} must be an estimator such as Minibatch(model, Uniform(100)), "
             f"got {type(value).__name__}"
+        )
+
+
+def batch_estimator(name: str, value: Any, wrapper: str) -> None:
+    """Raise unless `value` is an estimator that the wrapper of that name can ask for batches."""
+    estimator(name, value)
+    if not isinstance(value, BatchEstimator):
+        kind = type(value).__name__
+        raise TypeError(
+            f"{name} must be an estimator of batches (a BatchEstimator) such as Minibatch(model, "
+            f"Uniform(100)), got {kind}: {wrapper} evaluates its batches; put {kind} outside of it"
         )
 
 

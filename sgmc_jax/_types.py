@@ -230,23 +230,26 @@ class FunctionKernel(Kernel):
 
 
 class Estimator(eqx.Module):
-    """An unbiased estimator of a sum over the items plus a prior term.
+    """An unbiased estimator of a sum over the items plus a prior term: what a sampler needs.
 
-    The prior term is evaluated exactly; only the item sum is estimated. `draw` chooses a batch and
-    `on` evaluates the estimate of one batch at any position, so that one batch serves several
-    points.
+    An estimator of one's own needs only `estimate`, and `init` if it has a state. One that is to be
+    wrapped, in `ControlVariate`, `SVRG` or `AllReduce`, is a `BatchEstimator`.
     """
 
     exact: ClassVar[bool] = False
     """Whether the estimate has no noise."""
     streams: ClassVar[bool] = False
     """Whether the data may be a batch that stands for more."""
-    plain: ClassVar[bool] = True
-    """Whether `estimate` is `draw`, then `on`, and nothing else."""
+
+    def init(self, key: Key, position: Position, data: Data) -> PyTree:
+        """The estimator's own state; most have none."""
+        return ()
 
     @abstractmethod
-    def init(self, key: Key, position: Position, data: Data) -> PyTree:
-        """The estimator's own state."""
+    def estimate(
+        self, key: Key, estate: PyTree, position: Position, data: Data
+    ) -> tuple[Estimate, PyTree]:
+        """A fresh estimate at `position`, and the next state."""
 
     def refresh(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
         """The state after something else has moved the position."""
@@ -255,6 +258,23 @@ class Estimator(eqx.Module):
     def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
         """`refresh`, after the summands or the data have changed too."""
         return self.refresh(key, estate, position, data)
+
+    def prior(self, position: Position) -> Estimate:
+        """The prior term, where the estimator tells it from the items."""
+        raise TypeError(f"{type(self).__name__} does not tell its prior from its items")
+
+    def check(self, position: Position, data: Data) -> None:
+        """Raise if a concrete position or data is unfit."""
+
+
+class BatchEstimator(Estimator):
+    """An estimator that draws a batch and evaluates it: what wrappers need.
+
+    `draw` chooses a batch and `on` evaluates the estimate of one batch at any position, so that one
+    batch serves several points. An estimate is that and nothing else. The prior term is evaluated
+    exactly; only the item sum is estimated. What a batch is, and whether an item of it is a row of
+    the data or a window of a series, only the estimator and its batcher know.
+    """
 
     @abstractmethod
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Any, PyTree]:
@@ -287,9 +307,5 @@ class Estimator(eqx.Module):
     def estimate(
         self, key: Key, estate: PyTree, position: Position, data: Data
     ) -> tuple[Estimate, PyTree]:
-        """The estimate at `position` from a fresh batch, and the next state."""
         batch, estate = self.draw(key, estate, data)
         return self.on(batch, position), estate
-
-    def check(self, position: Position, data: Data) -> None:
-        """Raise if a concrete position or data is unfit."""

@@ -20,9 +20,9 @@ class Batch(eqx.Module):
     """Items with weights whose weighted sum is unbiased for the sum over all items.
 
     Attributes:
-        items: the rows, with a leading axis of length n.
+        items: with a leading axis of length n; rows of the data, or whatever the batcher makes.
         weight: (n,); 0 marks padding.
-        index: (n,) the rows' indices in the data (of this shard).
+        index: (n,) the items' indices in the batcher's `population` (of this shard).
         distinct: whether no item occurs twice; static.
     """
 
@@ -49,6 +49,13 @@ class Batcher(eqx.Module):
     @abstractmethod
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         """The next batch."""
+
+    def population(self, shard: Shard) -> Shard:
+        """All the items that batches are drawn from: the rows of the data, unless it says more.
+
+        A batcher whose items are, say, the windows of a series returns the shard of all windows.
+        """
+        return shard
 
     def check(self, data: Data) -> None:
         """Raise if the data is unfit for this batcher."""

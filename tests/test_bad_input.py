@@ -14,6 +14,9 @@ from sgmc_jax import (
     AllReduce,
     ControlVariate,
     Epoch,
+    Estimate,
+    Estimator,
+    Euclidean,
     Full,
     FunctionModel,
     Given,
@@ -44,6 +47,7 @@ from sgmc_jax import (
     sgrld_simplex,
     thin,
 )
+from sgmc_jax.transitions import EulerLangevin
 
 KEY = jax.random.key(0)
 ZERO = np.zeros(2, np.float32)
@@ -68,6 +72,25 @@ class Case(NamedTuple):
 
 def go(kernel=SGLD, position=ZERO, data=DATA, key=KEY, **kwargs):
     return sample(key, kernel, position, data, **({"num_steps": 2} | kwargs))
+
+
+class Stretched(Euclidean):
+    """A metric of its own: twice that of the embedding."""
+
+    @property
+    def embedded(self):
+        return False
+
+
+class OnlyEstimates(Estimator):
+    """What a sampler needs, and nothing that a wrapper does."""
+
+    def estimate(self, key, estate, position, data):
+        return Estimate(-position), estate
+
+
+def corrected_on(space):
+    return lambda: sggmc(GRAD, space, 1e-2, noise_covariance=1.0)
 
 
 def at(kernel, step_size, **kwargs):
@@ -131,7 +154,17 @@ HYPERPARAMETERS = [
     Case("letters", lambda: sghmc(GRAD, 1e-2, word="AXB"), "word must be made of.*'AXB'"),
     Case("no letters", lambda: sghmc(GRAD, 1e-2, word=""), "word must be made of.*''"),
     Case("no pieces", lambda: Splitting("AB", {}, GRAD, 1e-2), "word must be made of.*'AB'"),
-    Case("Euler on a sphere", lambda: sgnht(GRAD, 1e-2, space=Sphere(), word="EAT"), "Euclidean"),
+    Case(
+        "Langevin on a sphere",
+        lambda: Splitting("L", {"L": EulerLangevin()}, GRAD, 1e-2, Sphere()),
+        "piece 'L', EulerLangevin,.*Euclidean",
+    ),
+    Case("covariance of a metric", corrected_on(Stretched()), "noise_covariance cannot.*Stretched"),
+    Case(
+        "covariance of a product's metric",
+        corrected_on(Product({"x": Sphere(), "y": Stretched()})),
+        "noise_covariance cannot.*Product",
+    ),
     Case("hmc minibatch", lambda: hmc(GRAD, 0.1), "grad must be exact"),
     Case("mala minibatch", lambda: mala(GRAD, 0.1), "grad must be exact"),
     Case("mala schedule", lambda: mala(EXACT, lambda k: 0.1), "step_size must be a num", TypeError),
@@ -163,6 +196,24 @@ PARTS = [
         TypeError,
     ),
     Case("AllReduce", lambda: AllReduce(SVRG(GRAD, 3)), "put SVRG outside", TypeError),
+    *(
+        Case(f"{name} of an estimate", lambda wrap=wrap: wrap(OnlyEstimates()), message, TypeError)
+        for name, wrap, message in [
+            (
+                "AllReduce",
+                AllReduce,
+                "BatchEstimator.*OnlyEstimates: AllReduce evaluates",
+            ),
+            ("SVRG", lambda inner: SVRG(inner, 3), "inner must be.*OnlyEstimates: SVRG evaluates"),
+            ("control variate", lambda inner: ControlVariate(inner, ZERO), "ControlVariate evalua"),
+        ]
+    ),
+    Case(
+        "prior of an estimate",
+        lambda: go(sgrld_simplex(OnlyEstimates(), 0.1)),
+        "OnlyEstimates does not tell its prior",
+        TypeError,
+    ),
     Case("AllReduce of no estimator", lambda: AllReduce(MODEL), "inner must be an est", TypeError),
     Case("centred on nothing", lambda: ControlVariate(MODEL, ZERO), "inner must be an", TypeError),
     Case("svrg of no estimator", lambda: SVRG(MODEL, 3), "inner must be an estimator", TypeError),

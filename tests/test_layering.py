@@ -19,6 +19,7 @@ LAYERS = [
         "special",
     },
     {"batching", "model", "combinators", "spaces", "transitions", "schedules"},
+    {"splitting"},
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},
     {"run", "checkpoint", "engines", "diagnostics"},

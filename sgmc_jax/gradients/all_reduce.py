@@ -7,11 +7,11 @@ from typing import Any
 from jaxtyping import PyTree
 
 from .. import _checks
-from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
 from ..collective import Collective, PerShard
 
 
-class AllReduce(Estimator):
+class AllReduce(BatchEstimator):
     """The sum over all shards of the inner estimator's item sum, plus the prior counted once.
 
     Every shard draws its own batch, weighted by its own number of items, so that the sum over
@@ -22,17 +22,16 @@ class AllReduce(Estimator):
         inner: the estimator of one shard, e.g. `Minibatch(model, Uniform(100))`. Put variance
             reduction outside: `ControlVariate(AllReduce(...), centre)`.
         comm: set by the engine; give one only inside a `shard_map` of your own.
+
+    Raises:
+        TypeError: if the estimator is no `BatchEstimator`, such as `SVRG`.
     """
 
-    inner: Estimator
+    inner: BatchEstimator
     comm: Collective = Collective()
 
     def __check_init__(self):
-        _checks.estimator("inner", self.inner)
-        if not self.inner.plain:
-            raise TypeError(
-                f"AllReduce sums plain estimators; put {type(self.inner).__name__} outside of it"
-            )
+        _checks.batch_estimator("inner", self.inner, "AllReduce")
 
     @property
     def exact(self) -> bool:

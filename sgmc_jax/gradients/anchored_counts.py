@@ -14,7 +14,7 @@ from .._types import Data, Estimate, Key, Position
 from ..batching import Batcher
 from ..model import Summand
 from .allocation import Allocation
-from .counts import AllocationBatch, MinibatchCounts, floored
+from .counts import AllocationBatch, Counts, MinibatchCounts, floored
 from .minibatch import Minibatch
 
 
@@ -55,7 +55,7 @@ class AnchoredCounts(MinibatchCounts):
         expect: Callable,
         rho: Any = 1.0,
     ):
-        super().__init__(allocate, alpha, batcher)
+        Counts.__init__(self, allocate, alpha, batcher)
         if not callable(expect):
             raise TypeError(
                 f"expect must be a function of (position, item), got {type(expect).__name__}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .. import _checks
-from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
 
 
 class AnchoredState(NamedTuple):
@@ -28,42 +28,14 @@ class AnchoredBatch(NamedTuple):
     full: Estimate
 
 
-class Anchored(Estimator):
-    """An estimator of the difference to a centre, plus the exact sum there.
-
-    Subclasses choose the centre: `draw` returns an `AnchoredBatch`.
-    """
-
-    if TYPE_CHECKING:
-        inner: Estimator
-
-    def prior(self, position: Position) -> Estimate:
-        return self.inner.prior(position)
-
-    def items(self, batch: AnchoredBatch, position: Position) -> Estimate:
-        gap = self.inner.difference(batch.inner, position, batch.centre)
-        return jax.tree.map(jnp.add, gap, batch.full)
-
-    def difference(self, batch: AnchoredBatch, position: Position, centre: Position) -> Estimate:
-        return self.inner.difference(batch.inner, position, centre)
-
-    def per_item(self, batch: AnchoredBatch, position: Position) -> PyTree:
-        here = self.inner.per_item(batch.inner, position)
-        there = self.inner.per_item(batch.inner, batch.centre)
-        return jax.tree.map(jnp.subtract, here, there)
-
-    def full(self, position: Position, data: Data) -> Estimate:
-        return self.inner.full(position, data)
-
-
-def refuse_streams(name: str, estimator: Estimator) -> None:
-    """Raise if the data is streamed: there is no full pass to anchor on."""
-    _checks.estimator("inner", estimator)
+def refuse_streams(name: str, estimator: Any) -> None:
+    """Raise unless there are batches, and a full pass to anchor on."""
+    _checks.batch_estimator("inner", estimator, name)
     if estimator.streams:
         raise TypeError(f"{name} needs all of the data, but its batcher is Given")
 
 
-class ControlVariate(Anchored):
+class ControlVariate(BatchEstimator):
     """The estimate of the difference to a fixed centre, plus the exact sum there.
 
     `value = prior(x) + full(c) + sum_{i in S} weight_i (term_i(x) - term_i(c))`: its covariance is
@@ -75,14 +47,14 @@ class ControlVariate(Anchored):
         centre: a position near the mode; see `find_mode`.
 
     Raises:
-        TypeError: if the data is streamed (`Given`).
+        TypeError: if the data is streamed (`Given`), or the estimator is no `BatchEstimator`.
 
     Reference:
         Baker, Fearnhead, Fox and Nemeth (2019), Control variates for stochastic gradient MCMC,
         equation 8. The prior is exact here and takes no part in the difference.
     """
 
-    inner: Estimator
+    inner: BatchEstimator
     centre: Position = eqx.field(converter=_checks.real_tree("centre"))
 
     def __check_init__(self):
@@ -107,6 +79,24 @@ class ControlVariate(Anchored):
     def draw(self, key: Key, estate: AnchoredState, data: Data) -> tuple[Any, AnchoredState]:
         batch, inner = self.inner.draw(as_keys(key), estate.inner, data)
         return AnchoredBatch(batch, self.centre, estate.full), estate._replace(inner=inner)
+
+    def prior(self, position: Position) -> Estimate:
+        return self.inner.prior(position)
+
+    def items(self, batch: AnchoredBatch, position: Position) -> Estimate:
+        gap = self.inner.difference(batch.inner, position, batch.centre)
+        return jax.tree.map(jnp.add, gap, batch.full)
+
+    def difference(self, batch: AnchoredBatch, position: Position, centre: Position) -> Estimate:
+        return self.inner.difference(batch.inner, position, centre)
+
+    def per_item(self, batch: AnchoredBatch, position: Position) -> PyTree:
+        here = self.inner.per_item(batch.inner, position)
+        there = self.inner.per_item(batch.inner, batch.centre)
+        return jax.tree.map(jnp.subtract, here, there)
+
+    def full(self, position: Position, data: Data) -> Estimate:
+        return self.inner.full(position, data)
 
     def check(self, position: Position, data: Data) -> None:
         if jax.tree.structure(self.centre) != jax.tree.structure(position):

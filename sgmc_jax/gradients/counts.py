@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,16 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned
-from .._types import Data, Estimate, Estimator, Key, Position, Ungated, as_keys
+from .._types import (
+    BatchEstimator,
+    Data,
+    Estimate,
+    Estimator,
+    Key,
+    Position,
+    Ungated,
+    as_keys,
+)
 from ..batching import Batch, Batcher
 from ..collective import as_shard
 from .allocation import Allocation, as_allocation
@@ -28,7 +37,66 @@ class AllocationBatch(NamedTuple):
     anchor: PyTree = None
 
 
-class MinibatchCounts(Estimator):
+class Counts(Estimator):
+    """Shapes `alpha + sum_i z_i`, whose counts z_i are drawn by an allocation: the common part."""
+
+    allocation: Allocation
+    alpha: PyTree
+    batcher: Batcher
+
+    def __init__(self, allocate: Allocation | Callable, alpha: Any, batcher: Batcher):
+        for leaf in jax.tree.leaves(alpha, is_leaf=lambda x: x is None):
+            _checks.number("alpha", leaf)
+            _checks.positive("alpha", leaf)
+        if not isinstance(batcher, Batcher):
+            raise TypeError(
+                f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
+            )
+        self.allocation = as_allocation(allocate)
+        self.alpha = jax.tree.map(_checks.real("alpha"), alpha)
+        self.batcher = batcher
+
+    @property
+    def streams(self) -> bool:
+        return self.batcher.streams
+
+    def prior(self, position: Position) -> Estimate:
+        alpha = self.alpha
+        if isinstance(alpha, jax.Array):
+            alpha = jax.tree.map(lambda x: self.alpha, position)
+        return Estimate(
+            jax.tree.map(lambda a, x: jnp.broadcast_to(a, x.shape).astype(x.dtype), alpha, position)
+        )
+
+    def check(self, position: Position, data: Data) -> None:
+        _checks.finite("data", data)
+        self.batcher.check(data)
+        try:
+            jax.eval_shape(self.prior, position)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "alpha must be a number, or have the structure and shapes of the position, "
+                f"{_returned.describe(position)}, got {_returned.describe(self.alpha)}"
+            ) from None
+        self.allocation.check(position, data)
+
+    def _counts(
+        self, position: Position, items: PyTree, allocations: PyTree, weight: Array
+    ) -> PyTree:
+        dtype = jnp.result_type(*jax.tree.leaves(position))
+        counts = self.allocation.counts(items, allocations, weight.astype(dtype))
+        _returned.like(self.allocation.name, counts, position, "the position")
+        return counts
+
+    def _draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
+        keys = as_keys(key)
+        which, latent = jax.random.split(keys.batch)
+        keys = keys._replace(batch=which)
+        batch, bstate = drawn(self.batcher, keys, bstate, data)
+        return AllocationBatch(batch, latent), bstate
+
+
+class MinibatchCounts(Counts, BatchEstimator):
     """Shapes from fresh allocations of a batch, `alpha + sum_{i in S} weight_i z_i`.
 
     z_i is drawn by `allocate` given the position. The variance is that of any minibatch; see
@@ -60,43 +128,11 @@ class MinibatchCounts(Estimator):
         probability simplex, section 3.1.
     """
 
-    allocation: Allocation
-    alpha: PyTree
-    batcher: Batcher
-
-    def __init__(self, allocate: Allocation | Callable, alpha: Any, batcher: Batcher):
-        for leaf in jax.tree.leaves(alpha, is_leaf=lambda x: x is None):
-            _checks.number("alpha", leaf)
-            _checks.positive("alpha", leaf)
-        if not isinstance(batcher, Batcher):
-            raise TypeError(
-                f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
-            )
-        self.allocation = as_allocation(allocate)
-        self.alpha = jax.tree.map(_checks.real("alpha"), alpha)
-        self.batcher = batcher
-
-    @property
-    def streams(self) -> bool:
-        return self.batcher.streams
-
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         return self.batcher.init(key, data)
 
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
-        keys = as_keys(key)
-        which, latent = jax.random.split(keys.batch)
-        keys = keys._replace(batch=which)
-        batch, estate = drawn(self.batcher, keys, estate, data)
-        return AllocationBatch(batch, latent), estate
-
-    def prior(self, position: Position) -> Estimate:
-        alpha = self.alpha
-        if isinstance(alpha, jax.Array):
-            alpha = jax.tree.map(lambda x: self.alpha, position)
-        return Estimate(
-            jax.tree.map(lambda a, x: jnp.broadcast_to(a, x.shape).astype(x.dtype), alpha, position)
-        )
+        return self._draw(key, estate, data)
 
     def items(self, batch: AllocationBatch, position: Position) -> Estimate:
         items = batch.batch.items
@@ -120,26 +156,6 @@ class MinibatchCounts(Estimator):
     def full(self, position: Position, data: Data) -> Estimate:
         raise TypeError("the counts of random allocations have no exact sum over the items")
 
-    def check(self, position: Position, data: Data) -> None:
-        _checks.finite("data", data)
-        self.batcher.check(data)
-        try:
-            jax.eval_shape(self.prior, position)
-        except (TypeError, ValueError):
-            raise ValueError(
-                "alpha must be a number, or have the structure and shapes of the position, "
-                f"{_returned.describe(position)}, got {_returned.describe(self.alpha)}"
-            ) from None
-        self.allocation.check(position, data)
-
-    def _counts(
-        self, position: Position, items: PyTree, allocations: PyTree, weight: Array
-    ) -> PyTree:
-        dtype = jnp.result_type(*jax.tree.leaves(position))
-        counts = self.allocation.counts(items, allocations, weight.astype(dtype))
-        _returned.like(self.allocation.name, counts, position, "the position")
-        return counts
-
 
 class TableState(NamedTuple):
     """The batcher's state, the table of all items' allocations but for the rows of the last batch,
@@ -153,7 +169,7 @@ class TableState(NamedTuple):
     counts: PyTree
 
 
-class TableCounts(MinibatchCounts):
+class TableCounts(Counts):
     """Shapes from a table of all items' allocations, of which each step redraws a batch.
 
     `z_i ~ p(z_i | position)` for i in S, the others stay; the value is `alpha + sum_i z_i`: the
@@ -172,14 +188,12 @@ class TableCounts(MinibatchCounts):
             and `gibbs`, if the allocations have no exact draw given the position.
     """
 
-    plain: ClassVar[bool] = False
-
     def init(self, key: Key, position: Position, data: Data) -> TableState:
         self._refuse_repeats()
         keys = as_keys(key)
         bstate = self.batcher.init(keys, data)
         # the rows of any batch will do: they are written as they are
-        index = self.draw(keys.fold(1), bstate, data)[0].batch.index.astype(jnp.int32)
+        index = self._draw(keys.fold(1), bstate, data)[0].batch.index.astype(jnp.int32)
         return self._drawn(keys.noise, bstate, index, position, data)
 
     def refresh(self, key: Key, estate: TableState, position: Position, data: Data) -> TableState:
@@ -195,7 +209,7 @@ class TableCounts(MinibatchCounts):
         self, key: Any, bstate: PyTree, index: Array, position: Position, data: Data
     ) -> TableState:
         """The state with all allocations drawn given the position."""
-        shard = as_shard(data)
+        shard = self.batcher.population(as_shard(data))
         table = self.allocation.draw(key, position, shard.items, None)
         counts = self._counts(position, shard.items, table, shard.mask)
         return TableState(bstate, Ungated(table), _rows(table, index), index, counts)
@@ -210,7 +224,7 @@ class TableCounts(MinibatchCounts):
             estate.table.value,
             estate.rows,
         )
-        (batch, latent_key, _), bstate = self.draw(key, estate.batcher, data)
+        (batch, latent_key, _), bstate = self._draw(key, estate.batcher, data)
         real, old = batch.weight > 0, _rows(table, batch.index)
         index = jnp.where(real, batch.index.astype(jnp.int32), _NOWHERE)
         new = self.allocation.draw(latent_key, position, batch.items, old)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .. import _checks
-from .._types import Data, Estimate, Estimator, Key, Keys, Position, as_keys
+from .._types import BatchEstimator, Data, Estimate, Key, Keys, Position, as_keys
 from ..batching import Batch, Batcher
 from ..collective import Shard, as_shard, leading_axis
 from ..model import ItemSum
@@ -28,7 +28,7 @@ def drawn(batcher: Batcher, keys: Keys, bstate: PyTree, data: Data) -> tuple[Bat
     )
 
 
-class Minibatch(Estimator):
+class Minibatch(BatchEstimator):
     """The weighted sum over a batch, plus the prior.
 
     `value = prior(x) + sum_{i in S} weight_i term_i(x)`; for a model the terms are gradients of the
@@ -92,7 +92,7 @@ class Minibatch(Estimator):
         return self.model.per_item(position, batch.items)
 
     def full(self, position: Position, data: Data) -> Estimate:
-        shard = as_shard(data)
+        shard = self.batcher.population(as_shard(data))
         if shard.capacity <= _FULL_CHUNK:
             return self.model.weighted_sum(position, shard.items, shard.mask.astype(jnp.float32))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _checks
-from .._types import Data, Estimate, Estimator, Key, Position, as_keys
-from .control_variate import Anchored, AnchoredBatch, refuse_streams
+from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Position, as_keys
+from .control_variate import AnchoredState, ControlVariate, refuse_streams
 
 
 class SVRGState(NamedTuple):
@@ -23,7 +23,7 @@ class SVRGState(NamedTuple):
     count: Array
 
 
-class SVRG(Anchored):
+class SVRG(Estimator):
     """A control variate recentred at the chain's position every `every` steps.
 
     `value = prior(x) + full(c) + sum_{i in S} weight_i (term_i(x) - term_i(c))` with c the
@@ -35,17 +35,15 @@ class SVRG(Anchored):
         every: the number of steps between two passes over the data.
 
     Raises:
-        TypeError: if the data is streamed (`Given`).
+        TypeError: if the data is streamed (`Given`), or the estimator is no `BatchEstimator`.
 
     Reference:
         Dubey et al. (2016), Variance reduction in stochastic gradient Langevin dynamics, algorithm
         2. The prior is exact here and takes no part in the difference.
     """
 
-    inner: Estimator
+    inner: BatchEstimator
     every: int = eqx.field(static=True)
-
-    plain: ClassVar[bool] = False
 
     def __check_init__(self):
         _checks.whole("every", self.every)
@@ -73,13 +71,13 @@ class SVRG(Anchored):
             lambda: (position, self.inner.full(position, data)),
             lambda: (estate.centre, estate.full),
         )
-        estate = SVRGState(estate.inner, centre, full, estate.count + 1)
-        batch, estate = self.draw(keys, estate, data)
-        return self.on(batch, position), estate
+        anchored = ControlVariate(self.inner, centre)
+        state = AnchoredState(estate.inner, full)
+        estimate, state = anchored.estimate(keys, state, position, data)
+        return estimate, SVRGState(state.inner, centre, full, estate.count + 1)
 
-    def draw(self, key: Key, estate: SVRGState, data: Data) -> tuple[Any, SVRGState]:
-        batch, inner = self.inner.draw(as_keys(key), estate.inner, data)
-        return AnchoredBatch(batch, estate.centre, estate.full), estate._replace(inner=inner)
+    def prior(self, position: Position) -> Estimate:
+        return self.inner.prior(position)
 
     def check(self, position: Position, data: Data) -> None:
         self.inner.check(position, data)

@@ -1,5 +1,8 @@
 """The gradient kernels, one file a method."""
 
+from ..splitting import Splitting as Splitting
+from ..splitting import SplittingInfo as SplittingInfo
+from ..splitting import SplittingState as SplittingState
 from .geometric_ornstein_uhlenbeck import (
     geometric_ornstein_uhlenbeck as geometric_ornstein_uhlenbeck,
 )
@@ -11,6 +14,3 @@ from .sghmc import sghmc as sghmc
 from .sgld import sgld as sgld
 from .sgnht import sgnht as sgnht
 from .sgrld_simplex import sgrld_simplex as sgrld_simplex
-from .splitting import Splitting as Splitting
-from .splitting import SplittingInfo as SplittingInfo
-from .splitting import SplittingState as SplittingState

@@ -6,8 +6,8 @@ from typing import Any
 
 from .. import _checks
 from .._types import Estimator
+from ..splitting import Splitting
 from ..transitions import GeometricOrnsteinUhlenbeck, NoiseCovariance
-from .splitting import Splitting
 
 
 def geometric_ornstein_uhlenbeck(

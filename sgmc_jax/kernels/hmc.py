@@ -11,8 +11,8 @@ from .. import _checks
 from .._types import Estimator
 from ..combinators import Metropolis, metropolis, repeat
 from ..spaces import Euclidean, Space
+from ..splitting import Splitting, SplittingState
 from ..transitions import GeodesicFlow, GradientKick
-from .splitting import Splitting, SplittingState
 
 
 def hmc(
@@ -66,8 +66,7 @@ def hmc(
             "minibatch does not leave the posterior invariant"
         )
     space = Euclidean() if space is None else space
-    pieces = {"A": GeodesicFlow(space), "B": GradientKick(space)}
-    leapfrog = Splitting("BAB", pieces, grad, step_size, space)
+    leapfrog = Splitting("BAB", {"A": GeodesicFlow(), "B": GradientKick()}, grad, step_size, space)
     energy, redraw = partial(_energy, space=space), partial(_redraw, space=space)
     return metropolis(repeat(leapfrog, num_integration_steps), energy, redraw)
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from .. import _checks
 from .._types import Estimator
+from ..splitting import Splitting
 from ..transitions import CIR, FixedTotal, GammaTotal
-from .splitting import Splitting
 
 
 def scir(

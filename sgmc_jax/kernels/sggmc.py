@@ -6,7 +6,8 @@ from typing import Any
 
 from .. import _checks
 from .._types import Estimator
-from ..spaces import Euclidean, Space
+from ..spaces import Space
+from ..splitting import Splitting
 from ..transitions import (
     EulerMomentum,
     Friction,
@@ -16,7 +17,6 @@ from ..transitions import (
     NoiseCovariance,
     OrnsteinUhlenbeck,
 )
-from .splitting import Splitting
 
 _CORRECTABLE = (
     "ABOBA",
@@ -37,7 +37,7 @@ def sggmc(
 ) -> Splitting:
     """Stochastic gradient geodesic Monte Carlo: underdamped Langevin dynamics on a manifold.
 
-    Its letters are A the geodesic flow, B the kick v <- v + t P(x) g(x), O the exact
+    Its letters are A the geodesic flow, B the kick v <- v + t grad log p(x), O the exact
     Ornstein-Uhlenbeck step v <- c v + N(0, T (1 - c^2)) with c = exp(-C t), F the friction alone,
     v <- exp(-C t) v, and N the noise alone, v <- v + N(0, 2 C T t). A letter that occurs twice runs
     twice for t = h / 2.
@@ -54,7 +54,7 @@ def sggmc(
         temperature: T >= 0.
         noise_covariance: the covariance of the estimate, to be subtracted from O or N.
         word: `"ABOBA"`, with one gradient a step; `"AFBNFA"`, the paper's; or any other over these
-            letters and, on Euclidean space, E (see `sghmc`).
+            letters and E (see `sghmc`).
 
     Returns:
         A kernel with `SplittingState` and `SplittingInfo`.
@@ -83,12 +83,11 @@ def sggmc(
         raise ValueError(f"noise_covariance can be subtracted in {_CORRECTABLE}, got word={word!r}")
     covariance = NoiseCovariance(noise_covariance)
     pieces = {
-        "A": GeodesicFlow(space),
-        "B": GradientKick(space),
-        "O": OrnsteinUhlenbeck(friction, temperature, covariance, space),
+        "A": GeodesicFlow(),
+        "B": GradientKick(),
+        "O": OrnsteinUhlenbeck(friction, temperature, covariance),
         "F": Friction(_checks.as_real(friction, "friction")),
-        "N": Noise(friction, temperature, covariance, space),
+        "N": Noise(friction, temperature, covariance),
+        "E": EulerMomentum(friction, temperature, covariance),
     }
-    if isinstance(space, Euclidean):
-        pieces["E"] = EulerMomentum(friction, temperature, covariance)
     return Splitting(word, pieces, grad, step_size, space, temperature=temperature)

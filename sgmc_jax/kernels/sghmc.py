@@ -6,8 +6,8 @@ from typing import Any
 
 from .._types import Estimator
 from ..spaces import Euclidean
+from ..splitting import Splitting
 from .sggmc import sggmc
-from .splitting import Splitting
 
 
 def sghmc(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._types import Estimator
+from ..splitting import Splitting
 from ..transitions import EulerLangevin, NoiseCovariance
-from .splitting import Splitting
 
 
 def sgld(

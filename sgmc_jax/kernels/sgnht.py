@@ -6,7 +6,8 @@ from typing import Any
 
 from .. import _checks
 from .._types import Estimator
-from ..spaces import Euclidean, Space
+from ..spaces import Space
+from ..splitting import Splitting
 from ..transitions import (
     EulerMomentum,
     Friction,
@@ -15,7 +16,6 @@ from ..transitions import (
     Noise,
     Thermostat,
 )
-from .splitting import Splitting
 
 
 def sgnht(
@@ -33,7 +33,7 @@ def sgnht(
         x <- x + h v / 2,   xi <- xi + (h / 2) (|v|^2 / d - 1),   v <- exp(-xi h / 2) v,
 
     and in the middle v <- v + h g(x) + N(0, 2 A h). A state has a position, a momentum and the
-    thermostat xi, which starts at A.
+    thermostat xi, which starts at A: `state.auxiliary["thermostat"]`.
 
     Targets:
         p(x) exp(-|v|^2 / 2 - d (xi - A)^2 / 2), with a bias of order h^2. Isotropic noise of the
@@ -68,15 +68,12 @@ def sgnht(
         form; Leimkuhler and Shang (2016) and Liu, Zhu and Song (2016) for the splitting.
     """
     _checks.positive("friction", friction)
-    space = Euclidean() if space is None else space
-    if "E" in word and not isinstance(space, Euclidean):
-        raise ValueError("the Euler form of sgnht needs a Euclidean space")
     pieces = {
-        "A": GeodesicFlow(space),
-        "T": Thermostat(space),
+        "A": GeodesicFlow(),
+        "T": Thermostat(friction),
         "F": Friction(),
-        "B": GradientKick(space),
-        "N": Noise(friction, space=space),
+        "B": GradientKick(),
+        "N": Noise(friction),
         "E": EulerMomentum(friction),
     }
-    return Splitting(word, pieces, grad, step_size, space, thermostat=friction)
+    return Splitting(word, pieces, grad, step_size, space)

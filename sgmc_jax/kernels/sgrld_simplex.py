@@ -6,8 +6,8 @@ from typing import Any
 
 from .. import _checks
 from .._types import Estimator
+from ..splitting import Splitting
 from ..transitions import ExpandedMeanLangevin
-from .splitting import Splitting
 
 
 def sgrld_simplex(counts: Estimator, step_size: Any) -> Splitting:

@@ -126,7 +126,7 @@ class LDA(eqx.Module):
         sweeps: int = 1,
         burn_in: int = 20,
         draws: int = 1,
-    ) -> MinibatchCounts:
+    ) -> MinibatchCounts | TableCounts:
         """The estimator of beta plus the words' counts by topic, for `scir` and `sgrld_simplex`.
 
         Args:

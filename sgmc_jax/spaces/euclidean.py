@@ -25,6 +25,9 @@ class Euclidean(Space):
     def normal(self, key: Any, x: Position) -> Vector:
         return _tree.normal_like(key, x)
 
+    def nearest(self, x: Position) -> Position:
+        return x
+
     def dim(self, x: Position) -> int:
         return _tree.size(x)
 

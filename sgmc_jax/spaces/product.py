@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-from jaxtyping import PyTree
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
 
 from .._types import Position
 from .._types import split as split_key
@@ -13,7 +14,7 @@ from .space import Space, Vector
 
 
 class Product(Space):
-    """A space for each part of the position.
+    """A space for each part of the position; lengths and volumes are those of the parts together.
 
     Args:
         spaces: a pytree of spaces that is a prefix of the position, e.g.
@@ -35,12 +36,21 @@ class Product(Space):
                 raise TypeError(f"spaces must be a pytree of spaces, got {type(space).__name__}")
 
     @property
+    def embedded(self) -> bool:
+        return all(space.embedded for space in jax.tree.leaves(self.spaces, is_leaf=_is_space))
+
+    @property
     def flat(self) -> bool:
         return all(space.flat for space in jax.tree.leaves(self.spaces, is_leaf=_is_space))
 
     def project(self, x: Position, v: Vector) -> Vector:
         spaces, structure, (xs, vs) = self._parts(x, v)
         parts = [s.project(x, v) for s, x, v in zip(spaces, xs, vs, strict=True)]
+        return jax.tree.unflatten(structure, parts)
+
+    def gradient(self, x: Position, g: Vector) -> Vector:
+        spaces, structure, (xs, gs) = self._parts(x, g)
+        parts = [s.gradient(x, g) for s, x, g in zip(spaces, xs, gs, strict=True)]
         return jax.tree.unflatten(structure, parts)
 
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
@@ -57,6 +67,19 @@ class Product(Space):
     def dim(self, x: Position) -> int:
         spaces, _, (xs,) = self._parts(x)
         return sum(s.dim(x) for s, x in zip(spaces, xs, strict=True))
+
+    def squared_norm(self, x: Position, v: Vector) -> Array:
+        spaces, _, (xs, vs) = self._parts(x, v)
+        return _sum([s.squared_norm(x, v) for s, x, v in zip(spaces, xs, vs, strict=True)])
+
+    def nearest(self, x: Position) -> Position:
+        spaces, structure, (xs,) = self._parts(x)
+        points = [s.nearest(x) for s, x in zip(spaces, xs, strict=True)]
+        return jax.tree.unflatten(structure, points)
+
+    def log_volume(self, x: Position) -> Array:
+        spaces, _, (xs,) = self._parts(x)
+        return _sum([s.log_volume(x) for s, x in zip(spaces, xs, strict=True)])
 
     def check(self, x: Position) -> None:
         try:
@@ -75,3 +98,7 @@ class Product(Space):
 
 def _is_space(x: Any) -> bool:
     return isinstance(x, Space)
+
+
+def _sum(numbers: list[Array]) -> Array:
+    return jnp.asarray(sum(numbers[1:], numbers[0]))

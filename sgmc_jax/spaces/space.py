@@ -16,19 +16,34 @@ Vector = Any  # a tangent vector: a pytree like the position
 
 
 class Space(eqx.Module):
-    """A manifold embedded in a Euclidean space, with a geodesic flow in closed form.
+    """A manifold in a Euclidean space, with a geodesic flow in closed form.
 
-    Densities are with respect to the Riemannian volume of the embedding.
+    Densities are with respect to the Riemannian volume. The metric is that of the embedding, unless
+    a space has one of its own, G(x): it then says so by `embedded`, and besides the flow has a
+    `gradient`, a `squared_norm` and a `normal` of that metric:
+
+        gradient(x, g) = G(x)^-1 g,   |v|^2 = v' G(x) v,   normal ~ N(0, G(x)^-1).
+
+    A nearest point and a volume are for spaces that have them in closed form.
     """
 
     @property
+    def embedded(self) -> bool:
+        """Whether the metric is that of the embedding."""
+        return True
+
+    @property
     def flat(self) -> bool:
-        """Whether what is tangent at one point is tangent at every other."""
+        """Whether what is tangent at one point is tangent at every other, of the same length."""
         return False
 
     @abstractmethod
     def project(self, x: Position, v: Vector) -> Vector:
         """The orthogonal projection of an ambient vector on the tangent space at `x`."""
+
+    def gradient(self, x: Position, g: Vector) -> Vector:
+        """The Riemannian gradient of a function whose ambient gradient is `g`."""
+        return self.project(x, g)
 
     @abstractmethod
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
@@ -43,9 +58,16 @@ class Space(eqx.Module):
         """The dimension of the manifold."""
 
     def squared_norm(self, x: Position, v: Vector) -> Array:
-        """The squared length of a tangent vector."""
-
+        """The squared length of a tangent vector at `x`."""
         return jnp.asarray(optax.tree.vdot(v, v))
+
+    def nearest(self, x: Position) -> Position:
+        """The point of the space that is nearest to an ambient point, where it has one."""
+        raise NotImplementedError(f"{type(self).__name__} has no nearest point in closed form")
+
+    def log_volume(self, x: Position) -> Array:
+        """The log volume of the whole space of positions shaped like `x`, where it is finite."""
+        raise NotImplementedError(f"{type(self).__name__} has no finite volume in closed form")
 
     @abstractmethod
     def check(self, x: Position) -> None:

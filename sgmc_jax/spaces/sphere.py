@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -54,6 +55,12 @@ class Sphere(Space):
         ]
         return jax.tree.unflatten(structure, noise)
 
+    def nearest(self, x: Any) -> Any:
+        return jax.tree.map(_unit, x)
+
+    def log_volume(self, x: Any) -> Array:
+        return jnp.asarray(sum(_log_area(leaf.shape) for leaf in jax.tree.leaves(x)))
+
     def dim(self, x: Any) -> int:
         return sum(leaf.size - leaf.size // leaf.shape[-1] for leaf in jax.tree.leaves(x))
 
@@ -71,6 +78,16 @@ class Sphere(Space):
                 )
 
 
+def _unit(x: Array) -> Array:
+    return x / jnp.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def _log_area(shape: tuple[int, ...]) -> float:
+    """The log area of as many spheres: 2 pi^(n/2) / Gamma(n/2) each."""
+    *many, n = shape
+    return math.prod(many) * (math.log(2) + n / 2 * math.log(math.pi) - math.lgamma(n / 2))
+
+
 def _project(x: Array, v: Array) -> Array:
     return v - x * jnp.sum(x * v, axis=-1, keepdims=True)
 
@@ -81,5 +98,5 @@ def _flow(x: Float[Array, "*b n"], v: Float[Array, "*b n"], t: Array) -> tuple[A
     sine, cosine = jnp.sin(angle), jnp.cos(angle)
     moved = x * cosine + v * t * jnp.sinc(angle / jnp.pi)
     velocity = v * cosine - speed * x * sine
-    moved = moved / jnp.linalg.norm(moved, axis=-1, keepdims=True)
+    moved = _unit(moved)
     return moved, _project(moved, velocity)

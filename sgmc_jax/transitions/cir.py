@@ -24,6 +24,7 @@ class CIR(Transition):
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
+    straight: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         # all leaves in one draw: it compiles once

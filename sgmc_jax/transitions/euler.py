@@ -10,13 +10,12 @@ from jaxtyping import Array, PyTree
 
 from .. import _tree
 from .._checks import real
-from ..spaces import Euclidean
 from .noise import NoiseCovariance, NoisyTransition
 from .transition import Phase
 
 
 class EulerMomentum(NoisyTransition):
-    """E: `v <- (1 - h C) v + h g + N(0, 2 C T h - h^2 V)`.
+    """E: `v <- (1 - h C) v + h grad log p(x) + N(0, 2 C T h - h^2 V)`, the Riemannian gradient.
 
     With a thermostat, its value takes the place of C in the decay, not in the noise.
     """
@@ -27,10 +26,11 @@ class EulerMomentum(NoisyTransition):
     uses_field: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        noise = self.noise(key, Euclidean(), phase.position, h)
-        friction = self.friction if phase.thermostat is None else phase.thermostat
+        noise = self.noise(key, phase, h)
+        friction = phase.auxiliary.get("thermostat", self.friction)
+        force = phase.space.gradient(phase.position, field)
         momentum = _tree.axpy(1 - h * friction, phase.momentum, noise)
-        return phase._replace(momentum=_tree.axpy(h, field, momentum))
+        return phase._replace(momentum=_tree.axpy(h, force, momentum))
 
     def variance(self, h: Any, v: Any) -> Array:
         return 2 * self.friction * self.temperature * h - h**2 * v
@@ -44,10 +44,11 @@ class EulerLangevin(NoisyTransition):
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
+    straight: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         x = phase.position
-        noise = self.noise(key, Euclidean(), x, h)
+        noise = self.noise(key, phase, h)
         drifted = _tree.axpy(h, field, x)
         return phase._replace(position=_tree.axpy(1.0, noise, drifted))
 

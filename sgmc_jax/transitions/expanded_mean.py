@@ -27,6 +27,7 @@ class ExpandedMeanLangevin(Transition):
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
+    straight: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         noise = _tree.normal_like(key, phase.position)

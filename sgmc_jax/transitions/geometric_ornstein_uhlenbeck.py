@@ -11,7 +11,6 @@ from jaxtyping import Array, PyTree
 
 from .. import _tree
 from .._checks import real
-from ..spaces import Euclidean
 from .noise import NoiseCovariance, NoisyTransition
 from .transition import Phase
 
@@ -28,10 +27,11 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
+    straight: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         y = phase.position
-        noise = self.noise(key, Euclidean(), y, h)
+        noise = self.noise(key, phase, h)
         drift = jax.tree.map(lambda m, y: m.astype(y.dtype) - y, field, y)
         moved = _tree.axpy(1.0, noise, _tree.axpy(-jnp.expm1(-h), drift, y))
         return phase._replace(position=moved)

@@ -7,16 +7,17 @@ from typing import Any, ClassVar
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from ..spaces import Euclidean, Space
 from .transition import Phase, Transition
 
 
 class GradientKick(Transition):
-    """`v <- v + h P(x) g`, g the gradient of the log density and P the tangent projection."""
+    """`v <- v + h grad log p(x)`, the Riemannian gradient: P(x) g on an embedded space.
 
-    space: Space = Euclidean()
+    g is the ambient gradient of the log density, and P the tangent projection.
+    """
+
     uses_field: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        force = self.space.project(phase.position, field)
+        force = phase.space.gradient(phase.position, field)
         return phase._replace(momentum=_tree.axpy(h, force, phase.momentum))

@@ -17,7 +17,7 @@ from .. import _checks, _tree
 from .._returned import describe
 from .._types import Position
 from ..spaces import Space
-from .transition import Transition
+from .transition import Phase, Transition
 
 
 class NoiseCovariance(eqx.Module):
@@ -108,9 +108,10 @@ class NoisyTransition(Transition):
     def variance(self, h: Any, v: Any) -> Array:
         """The variance of the noise where the gradient's noise has variance `v`."""
 
-    def noise(self: Any, key: Any, space: Space, x: Position, h: Array) -> PyTree:
+    def noise(self: Any, key: Any, phase: Phase, h: Array) -> PyTree:
         """The noise of a time `h`."""
-        return self.noise_covariance(key, space, x, lambda v: self.variance(h, v))
+        variance = lambda v: self.variance(h, v)
+        return self.noise_covariance(key, phase.space, phase.position, variance)
 
     def clipped(self: Any, h: Array) -> Array | None:
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
@@ -119,9 +120,17 @@ class NoisyTransition(Transition):
         counts = [jnp.sum(self.variance(h, leaf) < 0, dtype=jnp.int32) for leaf in leaves]
         return sum(counts[1:], counts[0])
 
-    def check(self: Any, h: Any) -> None:
-        """Raise if at a constant step size the noise would need a negative variance."""
+    def check(self: Any, h: Any, space: Space) -> None:
+        """Raise if at a constant step size the noise would need a negative variance.
+
+        A covariance is one of ambient gradients: it can be subtracted on an embedded space alone.
+        """
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
+        if leaves and not space.embedded:
+            raise ValueError(
+                f"noise_covariance cannot be subtracted on {type(space).__name__}, whose metric is "
+                "not that of its embedding"
+            )
         if callable(h) or not all(_checks.is_concrete(x) for x in jax.tree.leaves((h, self))):
             return
         for leaf in leaves:

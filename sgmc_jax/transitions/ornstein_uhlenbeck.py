@@ -10,7 +10,6 @@ from jaxtyping import Array, PyTree
 
 from .. import _tree
 from .._checks import real
-from ..spaces import Euclidean, Space
 from .noise import NoiseCovariance, NoisyTransition
 from .transition import Phase, Transition
 
@@ -25,10 +24,9 @@ class OrnsteinUhlenbeck(NoisyTransition):
     friction: Array = eqx.field(converter=real("friction"))
     temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
-    space: Space = Euclidean()
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        noise = self.noise(key, self.space, phase.position, h)
+        noise = self.noise(key, phase, h)
         decay = jnp.exp(-self.friction * h)
         return phase._replace(momentum=_tree.axpy(decay, phase.momentum, noise))
 
@@ -44,7 +42,9 @@ class Friction(Transition):
     friction: Any = None
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        friction = phase.thermostat if self.friction is None else self.friction
+        friction = phase.auxiliary.get("thermostat") if self.friction is None else self.friction
+        if friction is None:
+            raise ValueError("Friction() needs a thermostat, and no letter of the word is one")
         return phase._replace(momentum=_tree.scale(jnp.exp(-friction * h), phase.momentum))
 
 
@@ -54,10 +54,9 @@ class Noise(NoisyTransition):
     friction: Array = eqx.field(converter=real("friction"))
     temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
-    space: Space = Euclidean()
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        noise = self.noise(key, self.space, phase.position, h)
+        noise = self.noise(key, phase, h)
         return phase._replace(momentum=_tree.axpy(1.0, phase.momentum, noise))
 
     def variance(self, h: Any, v: Any) -> Array:

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from ..spaces import Euclidean, Space
+from .._checks import one_number, real
+from .._types import Position
 from .transition import Phase, Transition
 
 
 class Thermostat(Transition):
-    """`xi <- xi + h (|v|^2 / m - 1)`, m the dimension of the whole space: one thermostat."""
+    """`xi <- xi + h (|v|^2 / m - 1)`, m the dimension of the whole space: one thermostat.
 
-    space: Space = Euclidean()
+    It is the `"thermostat"` of the phase, from `start` on; F and E take their friction from it.
+    """
+
+    start: Array = eqx.field(converter=real("thermostat"))
+
+    def auxiliary(self, position: Position) -> dict[str, PyTree]:
+        start = one_number("thermostat", self.start)
+        return {"thermostat": start.astype(jnp.result_type(*jax.tree.leaves(position)))}
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        energy = self.space.squared_norm(phase.position, phase.momentum)
-        excess = energy / self.space.dim(phase.position) - 1
-        thermostat = phase.thermostat + h.astype(excess.dtype) * excess
-        return phase._replace(thermostat=thermostat)
+        energy = phase.space.squared_norm(phase.position, phase.momentum)
+        excess = energy / phase.space.dim(phase.position) - 1
+        thermostat = phase.auxiliary["thermostat"] + h.astype(excess.dtype) * excess
+        return phase._replace(auxiliary=phase.auxiliary | {"thermostat": thermostat})

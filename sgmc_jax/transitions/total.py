@@ -21,6 +21,7 @@ class _Total(Transition):
 
     keeps_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
+    straight: ClassVar[bool] = True
 
     def check_position(self, position: Position) -> None:
         for path, leaf in jax.tree_util.tree_leaves_with_path(position):

@@ -11,14 +11,19 @@ from jaxtyping import Array, PyTree
 
 from .. import _returned
 from .._types import Position
+from ..spaces import Euclidean, Space
 
 
 class Phase(NamedTuple):
-    """A point of phase space; what a word does not use is `None`."""
+    """A point of phase space, and the space it is on; a word without momenta has `None`.
+
+    `auxiliary` is what the pieces keep besides, by name: see `Transition.auxiliary`.
+    """
 
     position: Position
     momentum: PyTree | None = None
-    thermostat: Any = None
+    auxiliary: dict[str, PyTree] = {}
+    space: Space = Euclidean()
 
 
 class Transition(eqx.Module):
@@ -38,6 +43,15 @@ class Transition(eqx.Module):
     """Whether it needs the field."""
     uses_momentum: ClassVar[bool] = True
     """Whether it needs a momentum."""
+    straight: ClassVar[bool] = False
+    """Whether it moves the position in straight lines, and so is right on R^n alone."""
+
+    def auxiliary(self, position: Position) -> dict[str, PyTree]:
+        """The first values of what this piece keeps in `phase.auxiliary`, by name; any may read it.
+
+        It stays as it is where another kernel moves the position.
+        """
+        return {}
 
     @abstractmethod
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
@@ -59,7 +73,7 @@ def check_phase(letter: str, piece: Transition, before: Phase, after: Any) -> No
     name = f"piece {letter!r}, {type(piece).__name__},"
     if not isinstance(after, Phase):
         raise TypeError(f"{name} must return a Phase, got {type(after).__name__}")
-    for field, old, new in zip(Phase._fields, before, after, strict=True):
+    for field, old, new in zip(Phase._fields[:3], before, after):
         _returned.like(name, new, old, f"the {field} it was given")
         dtypes = [[x.dtype for x in jax.tree.leaves(tree)] for tree in (old, new)]
         if dtypes[0] != dtypes[1]:

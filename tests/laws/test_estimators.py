@@ -1,7 +1,9 @@
 """Batchers by their inclusion frequencies, estimators by unbiasedness and covariance."""
 
+import inspect
 import itertools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,9 +13,12 @@ from scipy import stats
 from sgmc_jax import (
     SVRG,
     AllReduce,
+    Batcher,
     Collective,
     ControlVariate,
     Epoch,
+    Estimate,
+    Estimator,
     Full,
     FunctionModel,
     Given,
@@ -22,8 +27,11 @@ from sgmc_jax import (
     Minibatch,
     Summand,
     Uniform,
+    as_keys,
+    sample,
+    sgld,
 )
-from sgmc_jax.collective import Shard
+from sgmc_jax.collective import Shard, as_shard
 from sgmc_jax.random.feistel import permute, random_subset, round_words
 from tests.laws.moments import check_mean
 
@@ -135,8 +143,8 @@ def spread(terms, replace=False):
     return factor * covariance
 
 
-def estimates(grad, draws=100_000, point=POINT, start=CENTRE):
-    data = (jnp.asarray(X), jnp.asarray(Y))
+def estimates(grad, draws=100_000, point=POINT, start=CENTRE, data=(X, Y)):
+    data = jax.tree.map(jnp.asarray, data)
     estate = grad.init(KEY, jnp.asarray(start), data)
     one = lambda key: grad.estimate(key, estate, jnp.asarray(point), data)[0]
     return jax.jit(jax.vmap(one))(jax.random.split(KEY, draws))
@@ -240,6 +248,79 @@ def test_all_reduce_over_ragged_shards(sizes):
     values = jax.jit(jax.vmap(lambda key: shards(*args, key)))(jax.random.split(KEY, 50_000))
     np.testing.assert_allclose(values[:, 0], values[:, 1], rtol=1e-5)
     check_mean(np.asarray(values[:, 0]), FULL, 0.1)
+
+
+class Antithetic(Estimator):
+    """The gradient at a noisy point and at its mirror image, of a normal posterior: linear."""
+
+    scale: float = 0.5
+
+    def estimate(self, key, estate, position, data):
+        noise = self.scale * jax.random.normal(as_keys(key).noise, position.shape)
+        gradient = jax.grad(FUNCTION.logdensity)
+        there, back = (gradient(position + sign * noise, data) for sign in (1, -1))
+        return Estimate((there + back) / 2), estate
+
+
+def test_an_estimator_of_ones_own_is_an_estimate():
+    """In at most 15 lines; the noise cancels, so that the chain is that of all data."""
+    assert len(inspect.getsource(Antithetic).splitlines()) <= 15
+    assert Antithetic().init(KEY, POINT, (X, Y)) == ()
+    np.testing.assert_allclose(estimates(Antithetic(), 3).value, np.tile(FULL, (3, 1)), rtol=1e-4)
+    traces = [
+        sample(KEY, sgld(grad, 0.01), POINT, (X, Y), num_steps=20).trace
+        for grad in (Antithetic(), Minibatch(FUNCTION, Full()))
+    ]
+    np.testing.assert_allclose(*traces, rtol=1e-3)
+
+
+class Windows(Batcher):
+    """Batches of windows of a series: item i is rows i, ..., i + width - 1."""
+
+    width: int = eqx.field(static=True)
+    inner: Batcher
+
+    def population(self, shard):
+        return self._windows(shard)
+
+    def draw(self, key, bstate, data):
+        return self.inner.draw(key, bstate, self._windows(as_shard(data)))
+
+    def _windows(self, shard):
+        rows = jnp.arange(shard.capacity - self.width + 1)[:, None] + jnp.arange(self.width)
+        items = jax.tree.map(lambda x: x[rows], shard.items)
+        return Shard(items, shard.size - self.width + 1, shard.start, shard.total)
+
+
+def check_windows():
+    """Terms of three rows each: the full pass, and estimators with and without an anchor."""
+    series = np.concatenate([X, Y[:, None]], axis=1)
+    items = np.stack([series[i : i + 3] for i in range(N - 2)])
+    model = Summand(lambda w: -w, lambda w, z: z[0] * z[2] * jnp.sin(w + z[1]))
+    here, there = jnp.array([0.3, -0.2, 0.1]), jnp.zeros(3)
+    exact = (items[:, 0] * items[:, 2] * np.sin(here + items[:, 1])).sum(0)
+    grad = Minibatch(model, Windows(3, Uniform(BATCH)))
+    for estimator in (grad, ControlVariate(grad, there), SVRG(grad, 3)):
+        values = estimates(estimator, 50_000, here, there, series).value
+        check_mean(np.asarray(values), exact - here, 0.1)
+    np.testing.assert_allclose(
+        grad.full(here, jnp.asarray(series)).value, exact, rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("chunk", [16_384, 5])
+def test_an_item_may_be_a_window_of_a_series(chunk, monkeypatch):
+    """Of the 8 windows of 10 rows a full pass sees all, also in pieces that do not divide them."""
+    import sgmc_jax.gradients.minibatch as minibatch
+
+    monkeypatch.setattr(minibatch, "_FULL_CHUNK", chunk)
+    check_windows()
+
+
+def test_a_pass_over_rows_in_place_of_windows_is_seen(monkeypatch):
+    monkeypatch.setattr(Windows, "population", Batcher.population)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_windows()
 
 
 def test_per_item_terms_add_up():

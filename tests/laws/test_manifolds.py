@@ -11,6 +11,7 @@ from sgmc_jax import (
     FunctionModel,
     Minibatch,
     Product,
+    Space,
     Sphere,
     Uniform,
     hmc,
@@ -56,10 +57,11 @@ def check_sphere(kernel, data, tolerance=0.01, args=ARGS):
     [
         sggmc(VMF, Sphere(), 0.1, FRICTION),
         sggmc(VMF, Sphere(), 0.1, FRICTION, word="AFBNFA"),
+        sggmc(VMF, Sphere(), 0.02, FRICTION, word="EA"),
         sgnht(VMF, 0.1, FRICTION, space=Sphere()),
         hmc(VMF, 0.7, 2, space=Sphere()),
     ],
-    ids=["ABOBA", "AFBNFA", "thermostat", "geodesic hmc"],
+    ids=["ABOBA", "AFBNFA", "Euler", "thermostat", "geodesic hmc"],
 )
 def test_von_mises_fisher(kernel):
     check_sphere(kernel, None)
@@ -101,6 +103,124 @@ def test_sphere_times_euclid():
     start = {"x": POLE, "y": jnp.zeros(3)}
     run = sample(KEY, kernel, start, None, reduce=moments, **ARGS)
     check_mean(run.trace.mean, [MEAN, 2.0, 7.0], 0.01)
+
+
+# ------------------------------------------------------------------- a metric of a space's own
+
+
+class HalfPlane(Space):
+    """The hyperbolic plane: pairs (x, y) with y > 0, and the metric (dx^2 + dy^2) / y^2.
+
+    From (0, 1) the geodesic of the direction (c, s) is (c sinh t, 1) / (cosh t - s sinh t).
+    """
+
+    @property
+    def embedded(self):
+        return False
+
+    def project(self, x, v):
+        return v
+
+    def gradient(self, x, g):
+        return x[1] ** 2 * g
+
+    def flow(self, x, v, t):
+        speed = jnp.linalg.norm(v) / x[1]
+        c, s = v / (x[1] * jnp.maximum(speed, 1e-30))
+        cosh, sinh = jnp.cosh(speed * t), jnp.sinh(speed * t)
+        d = cosh - s * sinh
+        point = jnp.array([x[0] + x[1] * c * sinh / d, x[1] / d])
+        return point, x[1] * speed * jnp.stack([c, s * cosh - sinh]) / d**2
+
+    def normal(self, key, x):
+        return x[1] * jax.random.normal(key, x.shape, x.dtype)
+
+    def dim(self, x):
+        return 2
+
+    def squared_norm(self, x, v):
+        return jnp.sum(v**2) / x[1] ** 2
+
+    def check(self, x):
+        assert x[1] > 0
+
+
+PEAK = 2.0
+TOP = jnp.array([0.0, 1.0])
+HYPERBOLIC = Minibatch(FunctionModel(lambda x: -PEAK * cosh_distance(x)), Full())
+WITH_LINE = Product({"x": HalfPlane(), "y": Euclidean()})
+LEVEL = FunctionModel(lambda p: -PEAK * cosh_distance(p["x"]) - p["y"] @ p["y"] / 2)
+ON_PRODUCT = {"x": TOP, "y": jnp.zeros(1)}
+
+
+def cosh_distance(x):
+    """The hyperbolic cosine of the distance to (0, 1)."""
+    return (x @ x + 1) / (2 * x[1])
+
+
+def check_hyperbolic(kernel, start=TOP):
+    """The volume is sinh r dr dphi: cosh r - 1 is exponential, of rate 2; a line beside is normal.
+
+    The mean of sinh r cos phi = (1 - |x|^2) / 2y is 0.
+    """
+
+    def moments(state, info):
+        x = state.position if start is TOP else state.position["x"]
+        line = () if start is TOP else (state.position["y"][0] ** 2,)
+        excess = cosh_distance(x) - 1
+        return jnp.stack([excess, excess**2, (1 - x @ x) / (2 * x[1]), *line])
+
+    run = sample(KEY, kernel, start, None, reduce=moments, **ARGS | {"num_steps": 1_000})
+    expected = [1 / PEAK, 2 / PEAK**2, 0.0, 1.0]
+    check_mean(run.trace.mean, expected[: run.trace.mean.shape[1]], 0.06)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        sggmc(HYPERBOLIC, HalfPlane(), 0.1, FRICTION),
+        sgnht(HYPERBOLIC, 0.1, FRICTION, space=HalfPlane()),
+        hmc(HYPERBOLIC, 0.7, 2, space=HalfPlane()),
+    ],
+    ids=["ABOBA", "thermostat", "hmc"],
+)
+def test_a_space_with_a_metric_of_its_own(kernel):
+    check_hyperbolic(kernel)
+
+
+def test_its_product_with_a_line():
+    kernel = sgnht(Minibatch(LEVEL, Full()), 0.1, FRICTION, space=WITH_LINE)
+    check_hyperbolic(kernel, ON_PRODUCT)
+
+
+@pytest.mark.parametrize("space", [HalfPlane, Product])
+@pytest.mark.parametrize("fault", ["gradient", "squared_norm"])
+def test_the_law_sees_the_metric_of_the_embedding(space, fault, monkeypatch):
+    """A wrong length moves the means; by a wrong gradient chains run away, to no mean at all."""
+    monkeypatch.setattr(space, fault, getattr(Space, fault))
+    with pytest.raises(AssertionError, match="blind" if fault == "gradient" else "standard errors"):
+        if space is Product:
+            test_its_product_with_a_line()
+        elif fault == "gradient":
+            check_hyperbolic(sggmc(HYPERBOLIC, HalfPlane(), 0.1, FRICTION))
+        else:
+            check_hyperbolic(hmc(HYPERBOLIC, 0.7, 2, space=HalfPlane()))
+
+
+def test_lengths_and_volumes_of_a_product_are_those_of_its_parts():
+    x = {"x": jnp.array([0.3, 2.0]), "y": jnp.ones(3)}
+    v = {"x": jnp.array([2.0, 4.0]), "y": 2 * jnp.ones(3)}
+    np.testing.assert_allclose(WITH_LINE.squared_norm(x, v), 20 / 4 + 12)
+    assert not WITH_LINE.embedded and WITH_LINE.dim(x) == 5
+    spheres = Product((Sphere(), Sphere()))
+    points = (2 * jnp.eye(3), jnp.array([0.0, -5.0]))
+    np.testing.assert_allclose(spheres.log_volume(points), np.log((4 * np.pi) ** 3 * 2 * np.pi))
+    on, _ = spheres.nearest(points), spheres.check(spheres.nearest(points))
+    np.testing.assert_allclose(on[1], [0.0, -1.0])
+    with pytest.raises(NotImplementedError, match="Euclidean has no finite volume"):
+        Euclidean().log_volume(x)
+    with pytest.raises(NotImplementedError, match="HalfPlane has no nearest point"):
+        WITH_LINE.nearest(x)
 
 
 @pytest.mark.parametrize("shape", [(3,), (4, 5)])

@@ -11,25 +11,26 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, PyTree
 
-from .. import _checks, _returned, _tree
-from .._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
-from ..collective import holds_collective
-from ..contract import Contract
-from ..spaces import Euclidean, Space
-from ..transitions import Phase, Transition, check_phase
-from ..transitions.noise import NoisyTransition
+from . import _checks, _returned, _tree
+from ._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
+from .collective import holds_collective
+from .contract import Contract
+from .spaces import Euclidean, Space
+from .transitions import Phase, Transition, check_phase
+from .transitions.noise import NoisyTransition
 
 
 class SplittingState(NamedTuple):
     """Where a chain is.
 
-    `gradient` is the estimate at `position` where the word carries it to the next step, else
-    `None`; `estimator` the estimator's own state; `count` the number of steps made.
+    `auxiliary` is what the pieces keep, by name, e.g. a thermostat; `gradient` the estimate at
+    `position` where the word carries it to the next step, else `None`; `estimator` the estimator's
+    own state; `count` the number of steps made.
     """
 
     position: Position
     momentum: Any
-    thermostat: Any
+    auxiliary: dict[str, PyTree]
     gradient: Any
     estimator: PyTree
     count: Array
@@ -58,13 +59,13 @@ class Splitting(Kernel):
         pieces: the transition behind each letter.
         grad: the estimator of the gradient of the log density (or of any field the pieces use).
         step_size: h, a number or a function of the step index.
-        space: where positions live.
+        space: where positions live; every piece is handed it in its phase.
         temperature: the variance of the initial momentum.
-        thermostat: the initial value of the thermostat, if the word has one.
 
     Raises:
-        ValueError: if a letter has no piece, the step size is not positive, or a noise covariance
-            exceeds the sampler's noise; at `sample`'s door, if the position is off its space.
+        ValueError: if a letter has no piece or none that can move on the space, the step size is
+            not positive, or a noise covariance exceeds the sampler's noise; at `sample`'s door, if
+            the position is off its space.
 
     Example: BAOAB, spelled out.
         >>> import jax, jax.numpy as jnp
@@ -87,7 +88,6 @@ class Splitting(Kernel):
     step_size: Array | Callable
     space: Space
     temperature: Array
-    thermostat: Array | None
 
     def __init__(
         self,
@@ -98,7 +98,6 @@ class Splitting(Kernel):
         space: Space | None = None,
         *,
         temperature: Any = 1.0,
-        thermostat: Any = None,
     ):
         _checks.estimator("grad", grad)
         _checks.positive("step_size", step_size)
@@ -113,27 +112,26 @@ class Splitting(Kernel):
         if not isinstance(self.space, Space):
             raise TypeError(f"space must be a Space such as Sphere(), got {type(space).__name__}")
         self.temperature = _checks.as_real(temperature, "temperature")
-        self.thermostat = None if thermostat is None else _checks.as_real(thermostat, "thermostat")
         for letter, piece in self.pieces.items():
-            if isinstance(piece, NoisyTransition) and not callable(self.step_size):
-                piece.check(self.step_size / word.count(letter))
+            if piece.straight and not isinstance(self.space, Euclidean):
+                name = f"piece {letter!r}, {type(piece).__name__},"
+                raise ValueError(f"{name} moves in straight lines and needs a Euclidean space")
+            if isinstance(piece, NoisyTransition):
+                h = self.step_size
+                piece.check(h if callable(h) else h / word.count(letter), self.space)
 
     def init(self, key: Key, position: Position, data: Data) -> SplittingState:
         _checks.real_position(position)
         _checks.one_number("temperature", self.temperature)
-        if self.thermostat is not None:
-            _checks.one_number("thermostat", self.thermostat)
         keys = as_keys(key)
         init_key, momentum_key = jax.random.split(keys.noise)
         momentum = None
         if any(piece.uses_momentum for piece in self.pieces.values()):
             momentum = self._draw_momentum(momentum_key, position)
-        thermostat = self.thermostat
-        if thermostat is not None:
-            thermostat = thermostat.astype(jnp.result_type(*jax.tree.leaves(position)))
+        auxiliary = self._auxiliary(position)
         estimator = self.grad.init(init_key, position, data)
         count = jnp.zeros((), jnp.int32)
-        state = SplittingState(position, momentum, thermostat, None, estimator, count)
+        state = SplittingState(position, momentum, auxiliary, None, estimator, count)
         return self._with_gradient(keys, state, data)
 
     def refresh(self, key: Key, state: SplittingState, data: Data) -> SplittingState:
@@ -155,6 +153,16 @@ class Splitting(Kernel):
         state = state._replace(estimator=estimator)
         return self._with_gradient(keys._replace(noise=gradient_key), state, data)
 
+    def _auxiliary(self, position: Position) -> dict[str, PyTree]:
+        """What the pieces keep, as a chain begins."""
+        kept: dict[str, PyTree] = {}
+        for letter, piece in self.pieces.items():
+            own = piece.auxiliary(position)
+            if taken := sorted(own.keys() & kept.keys()):
+                raise ValueError(f"piece {letter!r} keeps {taken}, as another piece does")
+            kept |= own
+        return kept
+
     def _draw_momentum(self, key: Any, position: Position) -> PyTree:
         return _tree.scale(jnp.sqrt(self.temperature), self.space.normal(key, position))
 
@@ -175,7 +183,7 @@ class Splitting(Kernel):
         noise_keys = iter(split(keys.noise, max(1, len(random))))
         batch_keys = iter(split(keys.batch, max(1, self._num_estimates)))
 
-        phase = Phase(state.position, state.momentum, state.thermostat)
+        phase = Phase(state.position, state.momentum, state.auxiliary, self.space)
         gradient, fresh, estimator = state.gradient, self._carries, state.estimator
         for letter in self.word:
             piece = self.pieces[letter]
@@ -193,7 +201,7 @@ class Splitting(Kernel):
         scheduled = h if callable(self.step_size) else None
         info = SplittingInfo(_norm(gradient), scheduled, self._clipped(h, gradient))
         carried = gradient if self._carries else None
-        return SplittingState(*phase, carried, estimator, state.count + 1), info
+        return SplittingState(*phase[:3], carried, estimator, state.count + 1), info
 
     def contract(self, position: Position) -> Contract:
         return Contract(streams=self.grad.streams, shards=holds_collective(self.grad))
