@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -53,6 +53,7 @@ class Move(NamedTuple):
     key: Any
 
 
+@runtime_checkable
 class Summing(Protocol):
     """What a scan asks of its sampler: sums over some points of a shard, by their labels."""
 

@@ -139,7 +139,7 @@ def _logits(
     sizes: Int[Array, " K"],
     item: PyTree,
     loglik: Float[Array, " K"],
-) -> Float[Array, " K+1"]:
+) -> Float[Array, " choices"]:
     """The log weights of a new cluster and of every slot, given the sizes n_sk in the group."""
     (instantiated, weights, rest), g = sweep.atoms, hyper["group_concentration"]
     law = jnp.where(instantiated, loglik, family.log_predictive_of(sweep.predictive, item))

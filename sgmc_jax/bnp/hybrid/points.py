@@ -196,7 +196,7 @@ def _logits(
     item: Any,
     old: Array,
     law: PyTree,
-) -> Float[Array, " K+1"]:
+) -> Float[Array, " choices"]:
     """The log weights of a new cluster and of every slot, of which `old` has another `law`."""
     (instantiated, log_weight, log_tail), counts = sweep.atoms, sweep.counts
     a, d = hyper["concentration"], hyper["discount"]
