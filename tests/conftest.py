@@ -20,10 +20,6 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
-from jaxtyping import install_import_hook  # noqa: E402
-
-# The shapes and types that annotations promise are checked wherever the library is traced.
-install_import_hook("sgmc_jax", "beartype.beartype")
 
 from sgmc_jax.runner.programs import programs  # noqa: E402
 

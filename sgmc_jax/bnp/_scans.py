@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ..collective import Collective, Shard
@@ -144,7 +145,7 @@ class RandomScan(AllPoints):
     def _changed(self, own: Summing, before: SliceSums, batch: Batch, move: Move) -> SliceSums:
         gains = own.gains(batch, move.old, move.new)._replace(overflow=move.overflow)
         before = before._replace(overflow=jnp.zeros_like(move.overflow))
-        return jax.tree.map(jnp.add, before, own.comm.sum(gains))
+        return optax.tree.add(before, own.comm.sum(gains))
 
     def _ends(self, count: Any, shard: Shard, comm: Collective) -> Array:
         """Whether the step ends some passes over the data."""

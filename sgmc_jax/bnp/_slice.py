@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from .._types import Data, Kernel, Key, Keys, as_keys
@@ -143,7 +144,7 @@ class SliceMixture(Kernel):
         """What this shard's sums gain when a batch moves."""
         old, new = (jnp.where(batch.real, labels, -1) for labels in (old, new))
         statistics = self.family.moved_statistics(batch.items, old, new, self.capacity)
-        gain = jax.tree.map(jnp.subtract, self._sizes(new), self._sizes(old))
+        gain = optax.tree.sub(self._sizes(new), self._sizes(old))
         return gain._replace(statistics=statistics)
 
     def _sizes(self, labels: Array) -> SliceSums:

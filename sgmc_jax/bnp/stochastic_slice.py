@@ -8,6 +8,7 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import as_step_size
@@ -138,7 +139,7 @@ class StochasticSlice(SliceMixture):
 
     def _shapes(self, stats: PyTree) -> tuple[Float[Array, "K V"], Float[Array, "K V"]]:
         """The shapes of the parameters' gammas, and those of the prior."""
-        nothing = jax.tree.map(jnp.zeros_like, stats)
+        nothing = optax.tree.zeros_like(stats)
         return tuple(self.family.predictive(x).concentration for x in (stats, nothing))
 
     def _stick_shapes(self, hyper: dict[str, Array], counts: Array) -> Float[Array, "K 2"]:
@@ -151,7 +152,7 @@ class StochasticSlice(SliceMixture):
 
     def gains(self, batch: Batch, old: Array, new: Array) -> SliceSums:
         gain, loss = (self.sums(batch.items, labels, batch.real) for labels in (new, old))
-        return jax.tree.map(jnp.subtract, gain, loss)
+        return optax.tree.sub(gain, loss)
 
 
 def _start(key: Any, shapes: Array, prior: Array) -> Float[Array, "K d"]:

@@ -9,9 +9,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Int, PyTree
 
-from .. import _checks, _returned, _tree
+from .. import _checks, _returned
 from .._checks import real
 from .._types import as_function
 from ..random import accept
@@ -112,7 +113,7 @@ class FeatureLikelihood(FeatureFamily):
 
         def target(params: PyTree) -> tuple[Array, PyTree]:
             items = comm.sum(jax.value_and_grad(items_part)(params))
-            return jax.tree.map(jnp.add, items, jax.value_and_grad(prior_part)(params))
+            return optax.tree.add(items, jax.value_and_grad(prior_part)(params))
 
         def leap(_: Any, phase: tuple) -> tuple:
             params, momentum, _, grad = phase
@@ -126,7 +127,7 @@ class FeatureLikelihood(FeatureFamily):
         end = jax.lax.fori_loop(0, self.num_steps, leap, start)
         gain = end[2] - start[2] + _kinetic(momentum, mass) - _kinetic(end[1], mass)
         taken = accept(test_key, gain)
-        return hyper, _tree.where(taken, end[0], params)
+        return hyper, optax.tree.where(taken, end[0], params)
 
     def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Array:
         terms = self.loglik(params, rows.features, rows.items)
