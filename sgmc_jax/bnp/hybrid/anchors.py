@@ -49,7 +49,11 @@ class Anchors(NamedTuple):
         return self.atom_rank < self.block_rank.shape[0]
 
     def by_label(
-        self, block: Int[Array, "..."], rank: Int[Array, "*n"], labels: Int[Array, "*n"], real: Array
+        self,
+        block: Int[Array, "..."],
+        rank: Int[Array, "*n"],
+        labels: Int[Array, "*n"],
+        real: Array,
     ) -> Int[Array, " K"]:
         """The rank, in its block, of each atom's anchor, for items with a label each."""
         begins = real & (self.block_rank[block] == self.atom_rank[labels])
