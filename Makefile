@@ -40,8 +40,8 @@ notebooks: $(VENV)/.test  ## run every notebook from top to bottom
 	$(if $(wildcard notebooks/*.py),$(PY) -m jupytext --quiet --to ipynb notebooks/*.py)
 	$(PYTEST) --nbmake --nbmake-timeout=900 --overwrite notebooks/*.ipynb
 
-docs: $(VENV)/.docs  ## the HTML pages, in docs/_build/html
-	$(PY) -m sphinx -q -b html docs docs/_build/html
+docs: $(VENV)/.docs  ## the HTML pages, in docs/_build/html; a warning is an error
+	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
 clean:  ## remove environments, caches and built pages
 	rm -rf .venv .venv-lowest .cache .pytest_cache .ruff_cache dist docs/_build docs/generated
