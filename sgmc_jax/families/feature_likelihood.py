@@ -202,7 +202,7 @@ class _Posterior(Estimator):
 
         # every shard has its own rows, and all have the one prior
         shared = self.comm.sum(jax.value_and_grad(items)(position))
-        value, gradient = jax.tree.map(jnp.add, shared, jax.value_and_grad(prior)(position))
+        value, gradient = optax.tree.add(shared, jax.value_and_grad(prior)(position))
         return Estimate(gradient, value), estate
 
 
