@@ -1,6 +1,7 @@
 """A module imports only from lower layers, and never from a sibling package."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import sgmc_jax
@@ -92,3 +93,21 @@ def test_nothing_is_long():
             assert most is None or lines_of_code(node) <= most, (
                 f"{path.relative_to(ROOT)}: {node.name}"
             )
+
+
+def modules(path):
+    """The files of the library that a file imports, those for type checking included."""
+    package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            target = (*base, *(node.module.split(".") if node.module else ()))
+            for name in [target, *((*target, alias.name) for alias in node.names)]:
+                file = ROOT.joinpath(*name).with_suffix(".py") if name else ROOT
+                if file.is_file() and file != path:
+                    yield file
+
+
+def test_no_imports_in_a_circle():
+    graph = {path: set(modules(path)) for path in ROOT.rglob("*.py")}
+    list(TopologicalSorter(graph).static_order())
