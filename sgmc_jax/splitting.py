@@ -130,7 +130,7 @@ class Splitting(Kernel):
         momentum = None
         if any(piece.uses_momentum for piece in self.pieces.values()):
             momentum = self._draw_momentum(momentum_key, position)
-        auxiliary = self._auxiliary(position)
+        auxiliary = _auxiliary(self.pieces, position)
         estimator = self.grad.init(init_key, position, data)
         count = jnp.zeros((), jnp.int32)
         state = SplittingState(position, momentum, auxiliary, None, estimator, count)
@@ -155,16 +155,6 @@ class Splitting(Kernel):
         state = state._replace(estimator=estimator)
         return self._with_gradient(keys._replace(noise=gradient_key), state, data)
 
-    def _auxiliary(self, position: Position) -> dict[str, PyTree]:
-        """What the pieces keep, as a chain begins."""
-        kept: dict[str, PyTree] = {}
-        for letter, piece in self.pieces.items():
-            own = piece.auxiliary(position)
-            if taken := sorted(own.keys() & kept.keys()):
-                raise ValueError(f"piece {letter!r} keeps {taken}, as another piece does")
-            kept |= own
-        return kept
-
     def _draw_momentum(self, key: Any, position: Position) -> PyTree:
         return _tree.scale(jnp.sqrt(self.temperature), self.space.normal(key, position))
 
@@ -181,9 +171,10 @@ class Splitting(Kernel):
         keys = as_keys(key)
         count = state.count if keys.count is None else keys.count
         h = self._step_size_at(count)
-        random = [letter for letter in self.word if self.pieces[letter].random]
+        pieces = [self.pieces[letter] for letter in self.word]
+        random = [piece for piece in pieces if piece.random]
         noise_keys = iter(split(keys.noise, max(1, len(random))))
-        batch_keys = iter(split(keys.batch, max(1, self._num_estimates)))
+        batch_keys = iter(split(keys.batch, max(1, _num_estimates(pieces, self._carries))))
 
         phase = Phase(state.position, state.momentum, state.auxiliary, self.space)
         gradient, fresh, estimator = state.gradient, self._carries, state.estimator
@@ -242,34 +233,37 @@ class Splitting(Kernel):
     @property
     def _carries(self) -> bool:
         """Whether a step begins and ends with a use of the field at one and the same position."""
-        before = self.word[: self._first_move + 1]
-        after = self.word[self._last_move + 1 :]
-        return self._uses(before) and self._uses(after)
-
-    @property
-    def _num_estimates(self) -> int:
-        count, fresh = 0, self._carries
-        for letter in self.word:
-            count += self.pieces[letter].uses_field and not fresh
-            fresh = (fresh or self.pieces[letter].uses_field) and not self.pieces[letter].moves
-        return count
-
-    @property
-    def _first_move(self) -> int:
-        return min((i for i, c in enumerate(self.word) if self.pieces[c].moves), default=0)
-
-    @property
-    def _last_move(self) -> int:
-        return max((i for i, c in enumerate(self.word) if self.pieces[c].moves), default=-1)
-
-    def _uses(self, letters: str) -> bool:
-        return any(self.pieces[letter].uses_field for letter in letters)
+        pieces = [self.pieces[letter] for letter in self.word]
+        moves = [i for i, piece in enumerate(pieces) if piece.moves]
+        before = pieces[: moves[0] + 1 if moves else 1]
+        after = pieces[moves[-1] + 1 if moves else 0 :]
+        return all(any(piece.uses_field for piece in part) for part in (before, after))
 
     def _clipped(self, h: Any, gradient: Estimate | None) -> Array | None:
         counts = [self.pieces[c].clipped(h / self.word.count(c)) for c in self.word]
         counts += [] if gradient is None else [gradient.clipped]
         counts = [count for count in counts if count is not None]
         return sum(counts[1:], counts[0]) if counts else None
+
+
+def _auxiliary(pieces: dict[str, Transition], position: Position) -> dict[str, PyTree]:
+    """What the pieces keep, as a chain begins."""
+    kept: dict[str, PyTree] = {}
+    for letter, piece in pieces.items():
+        own = piece.auxiliary(position)
+        if taken := sorted(own.keys() & kept.keys()):
+            raise ValueError(f"piece {letter!r} keeps {taken}, as another piece does")
+        kept |= own
+    return kept
+
+
+def _num_estimates(pieces: list[Transition], fresh: bool) -> int:
+    """The number of estimates of a step, which begins with a fresh one or without."""
+    count = 0
+    for piece in pieces:
+        count += piece.uses_field and not fresh
+        fresh = (fresh or piece.uses_field) and not piece.moves
+    return count
 
 
 def _norm(gradient: Estimate | None) -> Array:
