@@ -6,6 +6,7 @@ WORKERS ?= 2
 
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
+SLOWEST ?= 25
 
 .NOTPARALLEL:
 .PHONY: help demo test test-all test-lowest lint bench notebooks docs clean
@@ -16,11 +17,11 @@ help:  ## list the targets
 demo: $(VENV)/.experiments  ## the quickstart
 	$(PY) -m experiments.quickstart
 
-test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included
-	$(PYTEST) -m "not full" -n $(WORKERS)
+test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included, and its slowest tests
+	$(PYTEST) -m "not full" -n $(WORKERS) --durations=$(SLOWEST)
 
 test-all: $(VENV)/.$(EXTRA)  ## every tier, then the fast tier on the lowest supported versions
-	$(PYTEST) -m "" -n $(WORKERS)
+	$(PYTEST) -m "" -n $(WORKERS) --durations=$(SLOWEST)
 	$(MAKE) test-lowest
 
 test-lowest:  ## the fast tier on the lowest supported versions

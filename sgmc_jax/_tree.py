@@ -20,11 +20,6 @@ def axpy(a: Any, x: PyTree, y: PyTree) -> PyTree:
     return jax.tree.map(lambda x, y: y + jnp.asarray(a).astype(y.dtype) * x.astype(y.dtype), x, y)
 
 
-def where(condition: Array, x: PyTree, y: PyTree) -> PyTree:
-    """`x` where the scalar condition holds, else `y`; keys and other leaves alike."""
-    return jax.tree.map(lambda x, y: jnp.where(condition, x, y), x, y)
-
-
 def size(x: PyTree) -> int:
     """The number of scalars."""
     return sum(leaf.size for leaf in jax.tree.leaves(x))

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, PyTree
 
 from . import _tree
@@ -302,7 +303,7 @@ class BatchEstimator(Estimator):
 
     def on(self, batch: Any, position: Position) -> Estimate:
         """The estimate from `batch` at `position`."""
-        return jax.tree.map(lambda a, b: a + b, self.prior(position), self.items(batch, position))
+        return optax.tree.add(self.prior(position), self.items(batch, position))
 
     def estimate(
         self, key: Key, estate: PyTree, position: Position, data: Data

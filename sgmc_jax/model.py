@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, PyTree
 
 from . import _returned
@@ -154,7 +155,7 @@ class FunctionModel(Model):
 
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
         if self.loglik_function is None and self.loglik_batch_function is None:
-            return jax.tree.map(jnp.zeros_like, self.prior(position))
+            return optax.tree.zeros_like(self.prior(position))
         return super().weighted_sum(position, items, weight)
 
 
@@ -221,7 +222,7 @@ class LinearModel(Model):
         # the slopes are subtracted before the product with x, which is then made once
         here = self.slopes(position, items)
         there = self.slopes(centre.astype(position.dtype), items)
-        return _linear_sum(items[0], weight, *jax.tree.map(jnp.subtract, here, there))
+        return _linear_sum(items[0], weight, *optax.tree.sub(here, there))
 
     def _predictor(self, position: Position, items: PyTree, ndim: int) -> tuple[Array, Any]:
         """The linear predictors of items, or of one, and their y."""

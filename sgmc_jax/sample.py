@@ -187,7 +187,7 @@ def sample(
         has_slots=contract.capacity is not None,
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
-    layout = Layout(engine, over, num_chains, kernel_axis is not None)
+    layout = Layout(engine, over, num_chains, kernel_axis is not None, plan.has_slots)
     chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
     chains.start(start, source.first)
     host = Host(chains, source, start.num_steps, num_steps, burn_in)

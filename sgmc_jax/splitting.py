@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,9 +15,10 @@ from jaxtyping import Array, PyTree
 from . import _checks, _returned, _tree
 from ._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
 from .collective import holds_collective
+from .combinators import Metropolis, metropolis, repeat
 from .contract import Contract
 from .spaces import Euclidean, Space
-from .transitions import Phase, Transition, check_phase
+from .transitions import GeodesicFlow, GradientKick, Phase, Transition, check_phase
 from .transitions.noise import NoisyTransition
 
 
@@ -113,7 +115,7 @@ class Splitting(Kernel):
             raise TypeError(f"space must be a Space such as Sphere(), got {type(space).__name__}")
         self.temperature = _checks.as_real(temperature, "temperature")
         for letter, piece in self.pieces.items():
-            if piece.straight and not isinstance(self.space, Euclidean):
+            if piece.straight and not (self.space.embedded and isinstance(self.space, Euclidean)):
                 name = f"piece {letter!r}, {type(piece).__name__},"
                 raise ValueError(f"{name} moves in straight lines and needs a Euclidean space")
             if isinstance(piece, NoisyTransition):
@@ -128,7 +130,7 @@ class Splitting(Kernel):
         momentum = None
         if any(piece.uses_momentum for piece in self.pieces.values()):
             momentum = self._draw_momentum(momentum_key, position)
-        auxiliary = self._auxiliary(position)
+        auxiliary = _auxiliary(self.pieces, position)
         estimator = self.grad.init(init_key, position, data)
         count = jnp.zeros((), jnp.int32)
         state = SplittingState(position, momentum, auxiliary, None, estimator, count)
@@ -153,16 +155,6 @@ class Splitting(Kernel):
         state = state._replace(estimator=estimator)
         return self._with_gradient(keys._replace(noise=gradient_key), state, data)
 
-    def _auxiliary(self, position: Position) -> dict[str, PyTree]:
-        """What the pieces keep, as a chain begins."""
-        kept: dict[str, PyTree] = {}
-        for letter, piece in self.pieces.items():
-            own = piece.auxiliary(position)
-            if taken := sorted(own.keys() & kept.keys()):
-                raise ValueError(f"piece {letter!r} keeps {taken}, as another piece does")
-            kept |= own
-        return kept
-
     def _draw_momentum(self, key: Any, position: Position) -> PyTree:
         return _tree.scale(jnp.sqrt(self.temperature), self.space.normal(key, position))
 
@@ -179,9 +171,10 @@ class Splitting(Kernel):
         keys = as_keys(key)
         count = state.count if keys.count is None else keys.count
         h = self._step_size_at(count)
-        random = [letter for letter in self.word if self.pieces[letter].random]
+        pieces = [self.pieces[letter] for letter in self.word]
+        random = [piece for piece in pieces if piece.random]
         noise_keys = iter(split(keys.noise, max(1, len(random))))
-        batch_keys = iter(split(keys.batch, max(1, self._num_estimates)))
+        batch_keys = iter(split(keys.batch, max(1, _num_estimates(pieces, self._carries))))
 
         phase = Phase(state.position, state.momentum, state.auxiliary, self.space)
         gradient, fresh, estimator = state.gradient, self._carries, state.estimator
@@ -240,28 +233,11 @@ class Splitting(Kernel):
     @property
     def _carries(self) -> bool:
         """Whether a step begins and ends with a use of the field at one and the same position."""
-        before = self.word[: self._first_move + 1]
-        after = self.word[self._last_move + 1 :]
-        return self._uses(before) and self._uses(after)
-
-    @property
-    def _num_estimates(self) -> int:
-        count, fresh = 0, self._carries
-        for letter in self.word:
-            count += self.pieces[letter].uses_field and not fresh
-            fresh = (fresh or self.pieces[letter].uses_field) and not self.pieces[letter].moves
-        return count
-
-    @property
-    def _first_move(self) -> int:
-        return min((i for i, c in enumerate(self.word) if self.pieces[c].moves), default=0)
-
-    @property
-    def _last_move(self) -> int:
-        return max((i for i, c in enumerate(self.word) if self.pieces[c].moves), default=-1)
-
-    def _uses(self, letters: str) -> bool:
-        return any(self.pieces[letter].uses_field for letter in letters)
+        pieces = [self.pieces[letter] for letter in self.word]
+        moves = [i for i, piece in enumerate(pieces) if piece.moves]
+        before = pieces[: moves[0] + 1 if moves else 1]
+        after = pieces[moves[-1] + 1 if moves else 0 :]
+        return all(any(piece.uses_field for piece in part) for part in (before, after))
 
     def _clipped(self, h: Any, gradient: Estimate | None) -> Array | None:
         counts = [self.pieces[c].clipped(h / self.word.count(c)) for c in self.word]
@@ -270,5 +246,49 @@ class Splitting(Kernel):
         return sum(counts[1:], counts[0]) if counts else None
 
 
+def _auxiliary(pieces: dict[str, Transition], position: Position) -> dict[str, PyTree]:
+    """What the pieces keep, as a chain begins."""
+    kept: dict[str, PyTree] = {}
+    for letter, piece in pieces.items():
+        own = piece.auxiliary(position)
+        if taken := sorted(own.keys() & kept.keys()):
+            raise ValueError(f"piece {letter!r} keeps {taken}, as another piece does")
+        kept |= own
+    return kept
+
+
+def _num_estimates(pieces: list[Transition], fresh: bool) -> int:
+    """The number of estimates of a step, which begins with a fresh one or without."""
+    count = 0
+    for piece in pieces:
+        count += piece.uses_field and not fresh
+        fresh = (fresh or piece.uses_field) and not piece.moves
+    return count
+
+
 def _norm(gradient: Estimate | None) -> Array:
     return jnp.zeros(()) if gradient is None else optax.tree.norm(gradient.value)
+
+
+def leapfrog(
+    grad: Estimator, step_size: Any, num_steps: int, space: Space | None = None
+) -> Metropolis:
+    """Hamiltonian Monte Carlo, of which `hmc` tells more: the word BAB, repeated, then a test.
+
+    Args:
+        grad: an exact estimator with a log density.
+        step_size: h > 0.
+        num_steps: the number of leapfrog steps.
+        space: where positions live, R^n by default; a metric of its own is the mass of a momentum.
+    """
+    word = Splitting("BAB", {"A": GeodesicFlow(), "B": GradientKick()}, grad, step_size, space)
+    energy, redraw = partial(_energy, space=word.space), partial(_redraw, space=word.space)
+    return metropolis(repeat(word, num_steps), energy, redraw)
+
+
+def _energy(state: SplittingState, space: Space) -> Array:
+    return -state.gradient.logdensity + space.squared_norm(state.position, state.momentum) / 2
+
+
+def _redraw(key: Any, state: SplittingState, space: Space) -> SplittingState:
+    return state._replace(momentum=space.normal(key, state.position))

@@ -15,8 +15,11 @@ _given = os.environ.get("XLA_FLAGS", "")
 _missing = [f"--{name}={value}" for name, value in _FLAGS.items() if name not in _given]
 os.environ["XLA_FLAGS"] = " ".join([_given, *_missing]).strip()
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# No compilation cache: writing some CPU programs to it ends the process (jax 0.10).
-os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+# A compilation cache only where one is asked for: jax 0.10 has ended processes as it wrote to it.
+_cache = os.environ.get("SGMC_JAX_TEST_CACHE", "")
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "true" if _cache else "false"
+if _cache:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = _cache
 
 import jax  # noqa: E402
 import pytest  # noqa: E402

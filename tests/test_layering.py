@@ -1,6 +1,7 @@
 """A module imports only from lower layers, and never from a sibling package."""
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import sgmc_jax
@@ -72,3 +73,41 @@ def test_imports_go_down():
             single_files = LEVEL[target] == LEVEL[part] and not (ROOT / target).is_dir()
             fine = target == part or below or single_files or (part, target) in ALLOWED
             assert fine, f"{path.relative_to(ROOT)} imports {target}"
+
+
+def lines_of_code(node):
+    """The lines of a function or a class but for its own docstring."""
+    documented = ast.get_docstring(node) is not None
+    first = node.body[0]
+    return node.end_lineno - node.lineno + 1 - documented * (first.end_lineno - first.lineno + 1)
+
+
+def test_nothing_is_long():
+    """Functions of at most 60 lines, classes of 200, their docstrings apart; files of 350."""
+    limits = {ast.FunctionDef: 60, ast.ClassDef: 200}
+    for path in ROOT.rglob("*.py"):
+        text = path.read_text()
+        assert text.count("\n") <= 350, f"{path.relative_to(ROOT)} has {text.count(chr(10))} lines"
+        for node in ast.walk(ast.parse(text)):
+            most = limits.get(type(node))
+            assert most is None or lines_of_code(node) <= most, (
+                f"{path.relative_to(ROOT)}: {node.name}"
+            )
+
+
+def modules(path):
+    """The files of the library that a file imports, those for type checking included."""
+    package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            target = (*base, *(node.module.split(".") if node.module else ()))
+            for name in [target, *((*target, alias.name) for alias in node.names)]:
+                file = ROOT.joinpath(*name).with_suffix(".py") if name else ROOT
+                if file.is_file() and file != path:
+                    yield file
+
+
+def test_no_imports_in_a_circle():
+    graph = {path: set(modules(path)) for path in ROOT.rglob("*.py")}
+    list(TopologicalSorter(graph).static_order())

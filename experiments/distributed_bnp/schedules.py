@@ -10,12 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from sgmc_jax import ess, sample
-from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, hybrid_mixture
+from sgmc_jax.bnp import (
+    Anchored,
+    DirichletProcess,
+    NormalKnownCovariance,
+    Published,
+    hybrid_mixture,
+)
 
 from .common import Options, held_out, table
 
 CONCENTRATION, CAPACITY = 1.2, 32
-SCHEDULES = ("anchored", "published")
+SCHEDULES = {"anchored": Anchored(), "published": Published()}
 
 
 def run(options: Options) -> str:
@@ -55,7 +61,7 @@ def _clusters(options: Options, n: int, blocks: int) -> list[str]:
     exact = np.sum(CONCENTRATION / (CONCENTRATION + np.arange(n)))
     process, num = DirichletProcess(CONCENTRATION), _num_steps(options, n, blocks)
     cells = []
-    for schedule in SCHEDULES:
+    for schedule in SCHEDULES.values():
         kernel = hybrid_mixture(process, flat, schedule=schedule, blocks=blocks, capacity=CAPACITY)
         run = sample(
             options.key,
@@ -79,7 +85,7 @@ def _held_out(options: Options, n: int, blocks: int) -> list[str]:
     process, num = DirichletProcess(CONCENTRATION), _num_steps(options, n, blocks) // 2
     family = NormalKnownCovariance(np.zeros(1), np.eye(1), 25 * np.eye(1))
     cells = []
-    for schedule in SCHEDULES:
+    for schedule in SCHEDULES.values():
         kernel = hybrid_mixture(
             process, family, schedule=schedule, blocks=blocks, capacity=CAPACITY
         )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ..arrays import real_array
-from ..collective import as_shard
+from ..collective import Collective, as_shard
 from ..families import Family
 from ..families.family import LocatedFamily
 from .groups import Groups
@@ -18,15 +18,15 @@ from .groups import Groups
 _LANDMARKS = 15  # items whose median is the centre
 
 
-def centred(kernel: Any, data: PyTree) -> Any:
-    """The kernel with its family's sums about a point amid the data, if it has a use for one.
+def about_data(family: Family, data: PyTree, comm: Collective) -> Family:
+    """The family with its sums about a point amid the data, if it has a use for one.
 
     That is the median, by coordinate, of a few items at global indices evenly spaced (of groups,
     of the first items of those that are not empty): the same on any number of shards.
     """
     shard = as_shard(data)
-    if not isinstance(kernel.family, LocatedFamily) or shard.capacity == 0:
-        return kernel
+    if not isinstance(family, LocatedFamily) or shard.capacity == 0:
+        return family
     items, some = shard.items, jnp.ones(shard.capacity, bool)
     if isinstance(items, Groups):
         items, some = jax.tree.map(lambda x: x[:, 0], items.items), items.size > 0
@@ -37,16 +37,19 @@ def centred(kernel: Any, data: PyTree) -> Any:
     place = jnp.where(mine, local, 0)
     rows = real_array(items)[place].reshape(_LANDMARKS, -1)
     rows = jnp.where(some[place, None], rows, jnp.inf)
-    rows = kernel.comm.psum(jnp.where(mine[:, None], rows, 0))
+    rows = comm.psum(jnp.where(mine[:, None], rows, 0))
     num = jnp.sum(jnp.isfinite(rows[:, 0]))
-    centre = jnp.where(num > 0, jnp.sort(rows, axis=0)[(num - 1) // 2], kernel.family.centre)
-    return replace(kernel, family=kernel.family.about(centre))
+    centre = jnp.where(num > 0, jnp.sort(rows, axis=0)[(num - 1) // 2], family.centre)
+    return family.about(centre)
+
+
+def centred(kernel: Any, data: PyTree) -> Any:
+    """The kernel with its family `about_data`."""
+    return replace(kernel, family=about_data(kernel.family, data, kernel.comm))
 
 
 def recentred(kernel: Any, state: Any) -> Any:
     """The kernel with its family's sums about the centre of the state's."""
-    if state.centre is None:
-        return kernel
     return replace(kernel, family=kernel.family.about(state.centre))
 
 

@@ -1,4 +1,4 @@
-"""The labels and the features that chains of the samplers of items begin with."""
+"""What the chains of the samplers of items begin with: labels, features, hyper-parameters."""
 
 from __future__ import annotations
 
@@ -6,11 +6,63 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._returned import describe
-from ..collective import Dist, Shard
+from ..collective import Dist, Shard, as_shard
+from ..families import Family
+from ..processes import PitmanYor, Process
+
+
+def start_position(process: Process, position: Any, num_items: int) -> Dist:
+    """The position a mixture's chain begins with: given whole, as labels, or one cluster."""
+    hyper, labels = process.start(), position
+    if position is None:
+        labels = jnp.zeros(num_items, jnp.int32)
+    elif isinstance(position, Dist):
+        hyper, labels = hyper | position.shared, local_part(position, "assignment")
+        hyper = pinned(hyper, process)
+    labels = jnp.asarray(labels, jnp.int32)
+    if labels.shape != (num_items,):
+        raise ValueError(
+            f"position must have a label for each of {num_items} items, as Dist({{}}, "
+            f'{{"assignment": labels}}) where they are on shards: got the shape {labels.shape}'
+        )
+    return Dist(hyper, {"assignment": labels})
+
+
+def check_start(family: Family, capacity: int, position: Any, data: PyTree) -> None:
+    """Raise unless the items suit the family, and given labels the slots."""
+    if isinstance(data, Shard):
+        return
+    family.check(data)
+    check_labels(position, as_shard(data).capacity, capacity)
+
+
+def pinned(hyper: dict[str, Any], *parts: Any) -> dict[str, Any]:
+    """Hyper-parameters, of which those without a prior are the parts' own.
+
+    A position may come from elsewhere, and inside `gibbs` the parts are new ones in every step.
+    """
+    for part in parts:
+        fixed = [name for name, prior in part.priors.items() if prior is None]
+        own = part.start()
+        hyper = hyper | {name: own[name].astype(hyper[name].dtype) for name in fixed}
+    return hyper
+
+
+def with_own_hyper(state: Any, *parts: Any) -> Any:
+    """The state with `pinned` hyper-parameters in its position."""
+    hyper, local = state.position
+    return state._replace(position=Dist(pinned(hyper, *parts), local))
+
+
+def check_parts(process: Any, family: Any, kinds: tuple[type, type] = (PitmanYor, Family)) -> None:
+    """Raise unless a sampler's process and family are such."""
+    for name, value, kind in [("process", process, kinds[0]), ("family", family, kinds[1])]:
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
 
 
 def local_part(position: Any, name: str) -> Any:
@@ -42,9 +94,9 @@ def whole_rows(name: str, value: Any, num_items: int, ndim: int) -> np.ndarray |
     return value
 
 
-def start_features(position: Any, shard: Shard, dtype: Any, capacity: int) -> Array:
+def start_features(position: Any, num_items: int, dtype: Any, capacity: int) -> Array:
     """The features that a chain begins with, one that all items have if none are given."""
-    num_items, features = shard.capacity, jnp.ones((shard.capacity, 1))
+    features = jnp.ones((num_items, 1))
     if position is not None:
         features = jnp.asarray(local_part(position, "features"))
     if features.shape[0] != num_items:

@@ -2,75 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array
-
-from .._types import Data, Key, as_keys
-from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
-from ._blocks import Blocks, check_hybrid, check_parts
-from ._centre import recentred
-from ._collapsed import Atoms, Sweep, sweep_from
-from .hybrid_mixture import HybridMixture, MixtureState, MixtureSums
-
-
-class AsynchronousMixture(HybridMixture):
-    """See `asynchronous_mixture`."""
-
-    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
-        """Every block by itself, then a synchronisation."""
-        self = recentred(self, state)
-        hyper_key, label_key = jax.random.split(as_keys(key).noise)
-        blocks, sums = Blocks.of(data, self.blocks, self.comm), state.sums
-        hyper = self.process.redraw(hyper_key, state.position.shared, sums.counts)
-        labels = blocks.pad(state.position.local["assignment"])
-        labels, overflow = self._sweeps(label_key, blocks, hyper, sums, labels)
-        state = self._state(hyper, blocks.unpad(labels), overflow, data)
-        active = jnp.sum(state.sums.counts > 0, dtype=jnp.int32)
-        return state, SlotInfo(active, state.sums.overflow > 0)
-
-    def _sweeps(
-        self,
-        key: Any,
-        blocks: Blocks,
-        hyper: dict[str, Array],
-        sums: MixtureSums,
-        labels: Array,
-    ) -> tuple[Array, Array]:
-        """Collapsed sweeps over every block of the shard, each from the same sums."""
-        dtype = jnp.result_type(hyper["concentration"], *jax.tree.leaves(sums.statistics))
-        slot, counts = jnp.arange(self.capacity), sums.counts
-        atoms = Atoms(slot < 0, jnp.zeros(self.capacity, dtype), jnp.zeros((), dtype))
-        start = Sweep(
-            labels,
-            counts,
-            sums.statistics,
-            self.family.predictive(sums.statistics),
-            atoms,
-            counts,
-            jnp.zeros((), bool),
-        )
-        no_atom = jnp.zeros((self.capacity, blocks.size), dtype)
-
-        def sweep(block: Any) -> tuple[Array, Array]:
-            p, items, real, labels, uniforms = block
-            cradles = (counts == 0) & (slot % self.blocks == p)
-            own = start._replace(labels=labels)
-            return sweep_from(
-                self.family, hyper, own, no_atom, items, real, uniforms.T, cradles, demote=False
-            )
-
-        num = self.blocks // self.comm.size
-        uniforms = blocks.uniforms(key, self.local_sweeps, dtype).T
-        rows = (blocks.shard.items, blocks.real, labels, uniforms)
-        rows = jax.tree.map(lambda x: x.reshape(num, blocks.size, *x.shape[1:]), rows)
-        index = self.comm.index() * num + jnp.arange(num)
-        moved, overflow = jax.lax.map(sweep, (index, *rows))
-        return moved.ravel(), jnp.any(overflow)
+from .hybrid.kernel import Hybrid
+from .hybrid.mixture import hybrid_mixture
+from .hybrid.schedules import Asynchronous
 
 
 def asynchronous_mixture(
@@ -80,9 +16,10 @@ def asynchronous_mixture(
     blocks: int,
     local_sweeps: int = 1,
     capacity: int = 16,
-) -> AsynchronousMixture:
+) -> Hybrid:
     """Collapsed Gibbs sampling in P blocks at once, approximately.
 
+    It is `hybrid_mixture` with the schedule `Asynchronous()`, in which nothing is instantiated.
     Every block sweeps its own items by the rule of `collapsed_mixture`,
 
         P(z = k) ~ (m_k - d) f(x | members of k),   a new cluster ~ (a + K d) f(x),
@@ -132,6 +69,11 @@ def asynchronous_mixture(
         in pairs, at times of their own; here all of them meet after every step, as in Newman,
         Asuncion, Smyth and Welling (2007), Distributed inference for latent Dirichlet allocation.
     """
-    check_parts(process, family)
-    check_hybrid("published", blocks, local_sweeps, capacity)
-    return AsynchronousMixture(process, family, "published", blocks, local_sweeps, capacity)
+    return hybrid_mixture(
+        process,
+        family,
+        schedule=Asynchronous(),
+        blocks=blocks,
+        local_sweeps=local_sweeps,
+        capacity=capacity,
+    )

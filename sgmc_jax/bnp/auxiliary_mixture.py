@@ -15,39 +15,40 @@ from .._types import Data, Key, as_keys
 from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
-from ._blocks import Blocks, check_parts
-from ._centre import recentred
-from ._collapsed import pick
-from .hybrid_mixture import HybridMixture, MixtureState
+from .hybrid.blocks import Blocks
+from .hybrid.kernel import BlockKernel, HybridState
+from .hybrid.mixture import Mixture
+from .hybrid.points import pick
 
 Carry = tuple[Int[Array, " n"], Int[Array, " K"], PyTree, Array]
 
 
-class AuxiliaryMixture(HybridMixture):
+class AuxiliaryMixture(BlockKernel):
     """See `auxiliary_mixture`."""
 
+    model: Mixture
     auxiliary: int = eqx.field(static=True, kw_only=True)
 
-    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
+    def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """Parameters of all clusters, then one point after the other."""
-        self = recentred(self, state)
+        model = self.model.about(state.centre)
         hyper_key, atom_key, fresh_key, label_key = jax.random.split(as_keys(key).noise, 4)
         blocks, sums = Blocks.of(data, 1, self.comm), state.sums
-        hyper = self.process.redraw(hyper_key, state.position.shared, sums.counts)
-        params = self.family.draw(atom_key, sums.statistics)
+        hyper = model.process.redraw(hyper_key, state.position.shared, sums.counts)
+        params = model.family.draw(atom_key, sums.statistics)
         uniforms = blocks.uniforms(label_key, 1, hyper["concentration"].dtype)[0]
 
         start = (state.position.local["assignment"], sums.counts, params, jnp.zeros((), bool))
-        visit = partial(self._visit, fresh_key, hyper, blocks)
+        visit = partial(self._visit, fresh_key, model.family, hyper, blocks)
         turns = (jnp.arange(len(uniforms)), uniforms)
         (labels, _, _, overflow), _ = jax.lax.scan(visit, start, turns)
-        state = self._state(hyper, labels, overflow, data)
-        active = jnp.sum(state.sums.counts > 0, dtype=jnp.int32)
-        return state, SlotInfo(active, state.sums.overflow > 0)
+        state = model.state(hyper, labels, blocks, overflow, self.capacity)
+        return state, state.slots
 
     def _visit(
         self,
         key: Any,
+        family: Family,
         hyper: dict[str, Array],
         blocks: Blocks,
         carry: Carry,
@@ -60,12 +61,12 @@ class AuxiliaryMixture(HybridMixture):
         counts = counts.at[old].add(-real.astype(counts.dtype))
 
         # the parameters of a cluster that the point leaves empty are the first auxiliary ones
-        drawn = self.family.draw(jax.random.fold_in(key, i), self.family.zero_statistics(num, item))
+        drawn = family.draw(jax.random.fold_in(key, i), family.zero_statistics(num, item))
         keep = (counts[old] == 0) & (jnp.arange(num) == 0)
         fresh = jax.tree.map(lambda new, own: _where(keep, own[old], new), drawn, params)
 
         one = jax.tree.map(lambda x: x[None], item)
-        scores = lambda params: self.family.scores(params, one)[:, 0]
+        scores = lambda params: family.scores(params, one)[:, 0]
         born = jnp.log(a + jnp.sum(counts > 0) * d) - jnp.log(num) + scores(fresh)
         existing = jnp.log(jnp.where(counts > 0, counts - d, 1)) + scores(params)
         existing = jnp.where(counts > 0, existing, -jnp.inf)
@@ -139,7 +140,5 @@ def auxiliary_mixture(
         8, with the parameters drawn before the visits instead of after them; the discount is not
         in it.
     """
-    check_parts(process, family)
     _checks.whole("auxiliary", auxiliary)
-    _checks.whole("capacity", capacity)
-    return AuxiliaryMixture(process, family, "anchored", 1, 1, capacity, auxiliary=auxiliary)
+    return AuxiliaryMixture(Mixture(process, family), 1, capacity, auxiliary=auxiliary)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from ..families import FeatureFamily
 from ..processes import FeatureProcess
-from .hybrid_features import HybridFeatures, hybrid_features
+from .hybrid.features import hybrid_features
+from .hybrid.kernel import Hybrid
 
 
 def collapsed_features(
     process: FeatureProcess, family: FeatureFamily, *, capacity: int = 16
-) -> HybridFeatures:
+) -> Hybrid:
     """Collapsed Gibbs sampling of latent features, row by row.
 
     P(Z_ik = 1) : P(Z_ik = 0) = m f(x_i | Z_ik = 1, rest) : (n - 1 + c - m) f(x_i | Z_ik = 0, rest)

@@ -15,7 +15,7 @@ from ..families import FeatureFamily, FeatureRows
 from ..processes import FeatureProcess
 from ..random.feistel import random_subset
 from .collapsed_features import collapsed_features
-from .hybrid_features import FeatureState
+from .hybrid.kernel import HybridState
 
 
 def seed_features(
@@ -82,10 +82,10 @@ def seed_features(
 
 
 @eqx.filter_jit
-def _best(key: Any, kernel: Any, items: PyTree, num_chains: int, num_steps: int) -> FeatureState:
+def _best(key: Any, kernel: Any, items: PyTree, num_chains: int, num_steps: int) -> HybridState:
     """The most probable of the chains' last states."""
 
-    def chain(key: Any) -> tuple[FeatureState, Array]:
+    def chain(key: Any) -> tuple[HybridState, Array]:
         init_key, step_key = jax.random.split(key)
         step = lambda i, state: kernel.step(jax.random.fold_in(step_key, i), state, items)[0]
         state = jax.lax.fori_loop(0, num_steps, step, kernel.init(init_key, None, items))
@@ -96,7 +96,7 @@ def _best(key: Any, kernel: Any, items: PyTree, num_chains: int, num_steps: int)
     return jax.tree.map(lambda x: x[best], states)
 
 
-def _logdensity(kernel: Any, state: FeatureState, items: PyTree) -> Array:
+def _logdensity(kernel: Any, state: HybridState, items: PyTree) -> Array:
     shared, local = state.position
     entries = local["features"].astype(jnp.int32).T
     rows = FeatureRows(items, entries, jnp.ones(entries.shape[1], bool))

@@ -6,15 +6,17 @@ from typing import Any, Literal, get_args
 
 from .. import _checks
 from ..families import DirichletCategorical, DirichletMultinomial, Family
-from ..processes import PitmanYor
+from ..processes import PitmanYor, Series
+from ._scans import AllPoints, OnlineEM, RandomScan, Scan
 from ._slice import SliceMixture
+from ._starts import check_parts
 from .stochastic_slice import StochasticSlice
 
 Weights = Literal["gibbs", "scir", "sgrld"]
 
 
 def slice_mixture(
-    process: PitmanYor,
+    process: Series,
     family: Family,
     batch_size: int | None = None,
     weights: Weights = "gibbs",
@@ -74,7 +76,8 @@ def slice_mixture(
         order h besides.
 
     Args:
-        process: `DirichletProcess(concentration)` or `PitmanYor(concentration, discount)`.
+        process: `DirichletProcess(concentration)`, `PitmanYor(concentration, discount)`, or another
+            `Series`.
         family: the conjugate family of a cluster's items.
         batch_size: the number of points that a step moves; `None` for all. On several shards, each
             moves its share of them, drawn among its own; where that is no whole number, as many as
@@ -129,10 +132,7 @@ def slice_mixture(
         -> 0, and the clusters of neighbouring sticks are exchanged. Cappé and Moulines (2009),
         On-line expectation-maximization, for the average of a warm start.
     """
-    if not isinstance(process, PitmanYor):
-        raise TypeError(f"process must be a DirichletProcess or PitmanYor, got {type(process)}")
-    if not isinstance(family, Family):
-        raise TypeError(f"family must be a conjugate Family, got {type(family).__name__}")
+    check_parts(process, family, (Series, Family))
     _checks.whole("capacity", capacity)
     if batch_size is not None:
         _checks.whole("batch_size", batch_size)
@@ -144,18 +144,23 @@ def slice_mixture(
         )
     if weights not in get_args(Weights):
         raise ValueError(f"weights must be one of {get_args(Weights)}, got {weights!r}")
+    scan: Scan = AllPoints() if batch_size is None else RandomScan(batch_size)
+    if warm_start and batch_size is not None:
+        scan = OnlineEM(batch_size, warm_start)
     if weights == "gibbs":
         if step_size is not None or stick_step_size is not None:
             raise ValueError(
                 "step_size goes with weights 'scir' or 'sgrld', got "
                 f"step_size={step_size} and stick_step_size={stick_step_size}"
             )
-        return SliceMixture(process, family, batch_size, capacity, warm_start)
+        return SliceMixture(process, family, scan, capacity)
     if not isinstance(family, DirichletMultinomial | DirichletCategorical):
         raise TypeError(
             f"family must be a DirichletMultinomial or DirichletCategorical for {weights=}, got "
             f"{type(family).__name__}"
         )
+    if not isinstance(process, PitmanYor):
+        raise TypeError(f"process must be a PitmanYor for {weights=}, got {type(process).__name__}")
     if step_size is None:
         raise ValueError(f"step_size must be given for {weights=}, got None")
     stick_step_size = step_size if stick_step_size is None else stick_step_size
@@ -164,7 +169,7 @@ def slice_mixture(
     return StochasticSlice(
         process,
         family,
-        batch_size,
+        scan,
         capacity,
         weights=weights,
         step_size=step_size,

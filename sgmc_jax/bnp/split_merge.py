@@ -13,13 +13,14 @@ from jaxtyping import Array, Bool, Int, PyTree
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
 from ..arrays import Tiles
-from ..collective import Collective, Dist
+from ..collective import Collective, Dist, as_shard
 from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
 from ..special import log_rising_factorial
-from ._blocks import Blocks, check_parts, check_start, start_position, with_own_hyper
 from ._centre import centre_of, centred, recentred
+from ._starts import check_parts, check_start, start_position, with_own_hyper
+from .hybrid.blocks import Blocks
 from .seeding import as_points, squared_distances, two_means
 
 _POOL = 256  # items among which a seed's partner is looked for
@@ -82,7 +83,7 @@ class SplitMerge(Kernel):
     comm: Collective = Collective()
 
     def init(self, key: Key, position: Any, data: Data) -> SplitMergeState:
-        start = start_position(self.process, position, data)
+        start = start_position(self.process, position, as_shard(data).capacity)
         return SplitMergeState(start, centre_of(centred(self, data).family))
 
     def step(
@@ -327,12 +328,10 @@ def split_merge(
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> from sgmc_jax import cycle, sample
-        >>> from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance
-        >>> from sgmc_jax.bnp import hybrid_mixture, split_merge
+        >>> from sgmc_jax import bnp, cycle, sample
         >>> X = jnp.concatenate([jnp.full((10, 1), -5.0), jnp.full((10, 1), 5.0)])
-        >>> parts = (DirichletProcess(1.0), NormalKnownCovariance(0.0, 1.0, 25.0))
-        >>> kernel = cycle(hybrid_mixture(*parts, blocks=4), split_merge(*parts))
+        >>> parts = bnp.DirichletProcess(1.0), bnp.NormalKnownCovariance(0.0, 1.0, 25.0)
+        >>> kernel = cycle(bnp.hybrid_mixture(*parts, blocks=4), bnp.split_merge(*parts))
         >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=50)
         >>> labels = run.trace.local["assignment"]
         >>> bool((labels[25:, 0] != labels[25:, -1]).all())

@@ -8,17 +8,21 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, PyTree
 
 from .._checks import as_step_size
 from .._types import Data, Estimate, Key, Keys, as_keys
 from ..collective import Dist, Shard, as_shard
 from ..families.dirichlet_multinomial import Multinomials
+from ..processes import PitmanYor
+from ..processes.pitman_yor import Sticks
 from ..random import log_gamma
 from ..transitions import CIR, ExpandedMeanLangevin, GammaTotal, Phase
-from ._blocks import start_position
-from ._slice import Batch, SliceMixture, SliceState, SliceSums
-from ._sticks import in_use, stick_weights, swap_neighbours
+from ._order import in_use, swap_neighbours
+from ._scans import Batch, SliceSums, scaled_up
+from ._slice import SliceMixture, SliceState
+from ._starts import start_position
 
 
 class StochasticSlice(SliceMixture):
@@ -29,14 +33,16 @@ class StochasticSlice(SliceMixture):
     are kept, which tell the sticks in use and accept the exchanges.
     """
 
+    process: PitmanYor
     weights: Literal["scir", "sgrld"] = eqx.field(static=True, kw_only=True)
     step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
     stick_step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
 
     def init(self, key: Key, position: Any, data: Data) -> SliceState:
-        position, shard = start_position(self.process, position, data), as_shard(data)
+        shard = as_shard(data)
+        position = start_position(self.process, position, shard.capacity)
         labels, hyper = position.local["assignment"], position.shared
-        sums = self.comm.sum(self._sums(shard.items, labels, shard.mask))
+        sums = self.comm.sum(self.sums(shard.items, labels, shard.mask))
         order = jnp.arange(self.capacity)
         sticks, params = self._gammas(as_keys(key).noise, shard, labels, hyper, order)
         return SliceState(
@@ -82,14 +88,14 @@ class StochasticSlice(SliceMixture):
         shapes = self._stick_shapes(hyper, stats.count[order])
         prior, used = self._stick_shapes(hyper, none), in_use(counts[order])
         sticks = self._moved(stick_key, sticks, shapes, prior, used, stick_step_size)
-        log_stick, log_left = jax.nn.log_softmax(sticks).T
-        order = swap_neighbours(swap_key, order, counts, log_stick, log_left)
+        series = Sticks(*jax.nn.log_softmax(sticks).T)
+        order = swap_neighbours(swap_key, order, counts, process.log_weights(series)[0])
         used = in_use(counts[order])
         if process.prior is not None:
-            hyper = process.redraw_from_sticks(hyper_key, hyper, log_stick, log_left, used)
+            hyper = process.redraw_from_series(hyper_key, hyper, series, used)
             tail = log_gamma(tail_key, self._stick_shapes(hyper, none))
             sticks = jnp.where(used[:, None], sticks, tail)
-        by_order, log_rest = stick_weights(*jax.nn.log_softmax(sticks).T)
+        by_order, log_rest = process.log_weights(Sticks(*jax.nn.log_softmax(sticks).T))
 
         shapes, prior = self._shapes(stats)
         params = self._moved(param_key, params, shapes, prior, counts > 0, step_size)
@@ -129,24 +135,24 @@ class StochasticSlice(SliceMixture):
         stats = self.family.label_statistics(
             batch.items, jnp.where(batch.real, labels, -1), self.capacity
         )
-        return self._scaled(shard, batch, stats)
+        return scaled_up(self.comm, shard, batch, stats)
 
     def _shapes(self, stats: PyTree) -> tuple[Float[Array, "K V"], Float[Array, "K V"]]:
         """The shapes of the parameters' gammas, and those of the prior."""
-        nothing = jax.tree.map(jnp.zeros_like, stats)
+        nothing = optax.tree.zeros_like(stats)
         return tuple(self.family.predictive(x).concentration for x in (stats, nothing))
 
     def _stick_shapes(self, hyper: dict[str, Array], counts: Array) -> Float[Array, "K 2"]:
         dtype = hyper["concentration"].dtype
         return jnp.stack(self.process.stick_shapes(hyper, counts.astype(dtype)), axis=1)
 
-    def _sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
+    def sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
         """The sizes alone."""
         return self._sizes(jnp.where(real, labels, -1))
 
-    def _moves(self, batch: Batch, old: Array, new: Array) -> SliceSums:
-        gain, loss = (self._sums(batch.items, labels, batch.real) for labels in (new, old))
-        return jax.tree.map(jnp.subtract, gain, loss)
+    def gains(self, batch: Batch, old: Array, new: Array) -> SliceSums:
+        gain, loss = (self.sums(batch.items, labels, batch.real) for labels in (new, old))
+        return optax.tree.sub(gain, loss)
 
 
 def _start(key: Any, shapes: Array, prior: Array) -> Float[Array, "K d"]:

@@ -17,10 +17,10 @@ from ..families import Family
 from ..processes import DirichletProcess
 from ..random.gamma import log_gamma
 from ..random.words import item_uniforms
-from ._blocks import check_parts, check_start, start_position, with_own_hyper
 from ._centre import centre_of, centred, recentred
-from ._collapsed import pick_columns
-from .hybrid_mixture import MixtureState, MixtureSums
+from ._starts import check_parts, check_start, start_position, with_own_hyper
+from .hybrid.kernel import HybridState, HybridSums
+from .hybrid.points import pick_columns
 
 
 class UncollapsedMixture(Kernel):
@@ -32,12 +32,12 @@ class UncollapsedMixture(Kernel):
     capacity: int = eqx.field(static=True)
     comm: Collective = Collective()
 
-    def init(self, key: Key, position: Any, data: Data) -> MixtureState:
+    def init(self, key: Key, position: Any, data: Data) -> HybridState:
         self = centred(self, data)
-        start = start_position(self.process, position, data)
+        start = start_position(self.process, position, as_shard(data).capacity)
         return self._state(start.shared, start.local["assignment"], jnp.zeros((), bool), data)
 
-    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
+    def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """A mixture of finitely many atoms, then all labels at once."""
         self = recentred(self, state)
         hyper_key, weight_key, atom_key, label_key = jax.random.split(as_keys(key).noise, 4)
@@ -52,15 +52,14 @@ class UncollapsedMixture(Kernel):
         labels = jnp.where(shard.mask, labels, 0)
         lost = jnp.sum(counts == 0) < self.tail
         state = self._state(hyper, labels, lost, data)
-        active = jnp.sum(state.sums.counts > 0, dtype=jnp.int32)
-        return state, SlotInfo(active, state.sums.overflow > 0)
+        return state, state.slots
 
-    def refresh(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
+    def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
         self = centred(self, data)
         hyper, local = state.position
         return self._state(hyper, local["assignment"], jnp.zeros((), bool), data)
 
-    def retarget(self, key: Key, state: MixtureState, data: Data) -> MixtureState:
+    def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
         return self.refresh(key, with_own_hyper(state, self.process), data)
 
     def check(self, position: Any, data: Data) -> None:
@@ -73,15 +72,15 @@ class UncollapsedMixture(Kernel):
         log_weights = log_gamma(key, jnp.where(free, a / self.tail, counts))
         return jnp.where(fresh | ~free, log_weights, -jnp.inf)
 
-    def _state(self, hyper: Any, labels: Array, overflow: Array, data: Data) -> MixtureState:
+    def _state(self, hyper: Any, labels: Array, overflow: Array, data: Data) -> HybridState:
         """The state of these labels; all items are one block."""
         shard = as_shard(data)
         real = jnp.where(shard.mask, labels, -1)
         counts = jnp.sum(real == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
         statistics = self.family.label_statistics(shard.items, real, self.capacity)
-        own = MixtureSums(counts[None], statistics, overflow.astype(jnp.int32))
+        own = HybridSums(counts[None], statistics, overflow.astype(jnp.int32))
         position = Dist(hyper, {"assignment": labels})
-        return MixtureState(position, self.comm.sum(own), centre_of(self.family))
+        return HybridState(position, self.comm.sum(own), centre_of(self.family))
 
 
 def uncollapsed_mixture(

@@ -2,67 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array
-
-from .. import _checks
-from .._checks import real
-from .._types import Data, Key, as_keys
-from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
-from ._blocks import Anchors, Blocks, check_hybrid, check_parts
-from ._collapsed import Atoms
-from .hybrid_mixture import HybridMixture, MixtureState
-
-
-class WarmMixture(HybridMixture):
-    """See `warm_mixture`."""
-
-    cooling: Array = eqx.field(converter=real("cooling"), kw_only=True)
-    eligible: Any = None
-
-    def step(self, key: Key, state: MixtureState, data: Data) -> tuple[MixtureState, SlotInfo]:
-        keys = as_keys(key)
-        count = jnp.asarray(0 if keys.count is None else keys.count)
-        # the power underflows in the end, but one block is always left
-        eligible = jnp.maximum(1, jnp.ceil(self.blocks * 0.5 ** (count / self.cooling)))
-        return super(WarmMixture, replace(self, eligible=eligible)).step(keys, state, data)
-
-    def _on_star(
-        self,
-        key: Any,
-        blocks: Blocks,
-        anchors: Anchors,
-        hyper: dict[str, Array],
-        atoms: Atoms,
-        loglik: Array,
-        labels: Array,
-    ) -> tuple[Array, Array]:
-        """Collapsed sweeps over every eligible block, with births in slots of its own."""
-        slot, sweep = jnp.arange(self.capacity), super()._on_star
-
-        def block(p: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            # an atom of weight zero is never chosen, and no free slot
-            closed = ~atoms.instantiated & (slot % self.blocks != p)
-            own = atoms._replace(
-                instantiated=atoms.instantiated | closed,
-                log_weight=jnp.where(closed, -jnp.inf, atoms.log_weight),
-            )
-            star = anchors._replace(star=jnp.asarray(p, anchors.star.dtype))
-            swept, lost = sweep(key, blocks, star, hyper, own, loglik, carry[0])
-            return swept, carry[1] | lost
-
-        def turn(p: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            hot = anchors.block_rank[p] < self.eligible
-            return jax.lax.cond(hot, block, lambda p, carry: carry, p, carry)
-
-        return jax.lax.fori_loop(0, self.blocks, turn, (labels, jnp.zeros((), bool)))
+from .hybrid.kernel import Hybrid
+from .hybrid.mixture import hybrid_mixture
+from .hybrid.schedules import Warm
 
 
 def warm_mixture(
@@ -73,14 +19,14 @@ def warm_mixture(
     cooling: Any = 3.0,
     local_sweeps: int = 1,
     capacity: int = 16,
-) -> WarmMixture:
+) -> Hybrid:
     """A start for `hybrid_mixture` from many blocks, for burn-in only: it is exact for no law.
 
-    The published schedule, but with births in all P blocks at first, and in half as many after
-    every `cooling` steps, down to one; which ones is drawn in every step. A block puts its new
-    clusters into slots k = p mod P, where no other block does. Births are thus P-fold, and one
-    cluster may be born many times over: never keep a draw. Take its last labels as the position
-    of an exact sampler:
+    It is `hybrid_mixture` with the schedule `Warm(cooling)`: `Published()`, but with births in all
+    P blocks at first, and in half as many after every `cooling` steps, down to one; which ones is
+    drawn in every step. A block puts its new clusters into slots k = p mod P, where no other block
+    does. Births are thus P-fold, and one cluster may be born many times over: never keep a draw.
+    Take its last labels as the position of an exact sampler:
 
         warm = sample(key, warm_mixture(process, family, blocks=64), None, X, num_steps=20)
         start = np.unique(warm.state.position.local["assignment"], return_inverse=True)[1]
@@ -121,9 +67,11 @@ def warm_mixture(
         Dubey, Zhang, Xing and Williamson (2020), section 5, who let all processors create
         features in the beginning.
     """
-    check_parts(process, family)
-    check_hybrid("published", blocks, local_sweeps, capacity)
-    _checks.positive("cooling", cooling)
-    return WarmMixture(
-        process, family, "published", blocks, local_sweeps, capacity, cooling=cooling
+    return hybrid_mixture(
+        process,
+        family,
+        schedule=Warm(cooling),
+        blocks=blocks,
+        local_sweeps=local_sweeps,
+        capacity=capacity,
     )

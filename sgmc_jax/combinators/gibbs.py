@@ -67,7 +67,7 @@ class Gibbs(Kernel):
         position = {name: blocks[name].position for name in self.names}
         return self.resize(capacity), GibbsState(position, blocks)
 
-    def contract(self, position: dict[str, Position] | None) -> Contract:
+    def contract(self, position: Any) -> Contract:
         if position is None:
             return Contract(self.capacity)
         self._check_names(position)

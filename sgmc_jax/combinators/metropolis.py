@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array
 
-from .. import _returned, _tree
+from .. import _returned
 from .._types import Data, Kernel, Key, Keys, Position, as_function, as_keys
 from ..contract import Contract
 from ..random import accept
@@ -54,7 +55,7 @@ class Metropolis(Kernel):
         error = after - before
         error = jnp.where(jnp.isnan(error), jnp.inf, error)  # a diverged proposal is refused
         accepted = accept(accept_key, -error)
-        inner = _tree.where(accepted, end, start)
+        inner = optax.tree.where(accepted, end, start)
         info = MetropolisInfo(jnp.exp(-jnp.maximum(error, 0)), accepted, error)
         return MetropolisState(inner.position, inner), info
 

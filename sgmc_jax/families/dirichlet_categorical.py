@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, Float
 
 from .. import _checks
@@ -80,7 +81,7 @@ class DirichletCategorical(Family):
 
     def moved_statistics(self, items: Any, old: Array, new: Array, capacity: int) -> FirstMoments:
         gain, loss = (self.label_statistics(items, z, capacity) for z in (new, old))
-        return jax.tree.map(jnp.subtract, gain, loss)
+        return optax.tree.sub(gain, loss)
 
     def item_statistics(self, item: Any) -> FirstMoments:
         x = (jnp.arange(self.size) == item).astype(self.concentration.dtype)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PyTree
+import optax
+from jaxtyping import Array, Bool, Int, PyTree
 
-from .. import _checks, _returned, _tree
+from .. import _checks, _returned
 from .._checks import real
-from .._types import as_function
-from ..random import accept
+from .._types import Estimate, Estimator, as_function, split
+from ..collective import Collective
 from ..random.slots import slot_normal
+from ..spaces import Euclidean
+from ..splitting import leapfrog
 from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, Hyper, RowLikelihood
 
 
@@ -99,39 +102,17 @@ class FeatureLikelihood(FeatureFamily):
         num_items: Any,
         comm: Any,
     ) -> tuple[Hyper, PyTree]:
-        momentum_key, test_key = jax.random.split(key)
-        active = counts > 0
-        mass = 1 + counts
-
-        def items_part(params: PyTree) -> Array:
-            terms = self.loglik(params, rows.features, rows.items)
-            return jnp.sum(jnp.where(rows.real, terms, 0))
-
-        def prior_part(params: PyTree) -> Array:
-            return jnp.sum(jnp.where(active, jax.vmap(self._log_prior)(params), 0))
-
-        def target(params: PyTree) -> tuple[Array, PyTree]:
-            items = comm.sum(jax.value_and_grad(items_part)(params))
-            return jax.tree.map(jnp.add, items, jax.value_and_grad(prior_part)(params))
-
-        def leap(_: Any, phase: tuple) -> tuple:
-            params, momentum, _, grad = phase
-            momentum = _add(momentum, self.step_size / 2 * active, grad)
-            params = _add(params, self.step_size / mass, momentum)
-            value, grad = target(params)
-            return params, _add(momentum, self.step_size / 2 * active, grad), value, grad
-
-        momentum = _normal_like(momentum_key, params, jnp.sqrt(mass) * active)
-        start = (params, momentum, *target(params))
-        end = jax.lax.fori_loop(0, self.num_steps, leap, start)
-        gain = end[2] - start[2] + _kinetic(momentum, mass) - _kinetic(end[1], mass)
-        taken = accept(test_key, gain)
-        return hyper, _tree.where(taken, end[0], params)
+        start_key, move_key = jax.random.split(key)
+        posterior, space = _Posterior(self, counts > 0, comm), _Slots(counts)
+        kernel = leapfrog(posterior, self.step_size, self.num_steps, space)
+        state = kernel.init(start_key, params, rows)
+        state, _ = kernel.step(move_key, state, rows)
+        return hyper, state.position
 
     def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Array:
         terms = self.loglik(params, rows.features, rows.items)
         active = jnp.any(rows.features > 0, axis=1)
-        prior = jnp.where(active, jax.vmap(self._log_prior)(params), 0)
+        prior = jnp.where(active, self.log_priors(params), 0)
         return jnp.sum(jnp.where(rows.real, terms, 0)) + jnp.sum(prior)
 
     # ----------------------------------------------------------------- rows, together or alone
@@ -161,9 +142,10 @@ class FeatureLikelihood(FeatureFamily):
         """`log_likelihood`, a scalar."""
         return _returned.scalar("log_likelihood", self.log_likelihood(params, entries, item))
 
-    def _log_prior(self, theta: PyTree) -> Array:
-        """`log_prior`, a scalar."""
-        return _returned.scalar("log_prior", self.log_prior(theta))
+    def log_priors(self, params: PyTree) -> Array:
+        """The log prior density of the parameters of every slot."""
+        one = lambda theta: _returned.scalar("log_prior", self.log_prior(theta))
+        return jax.vmap(one)(params)
 
     def loglik(self, params: PyTree, features: Array, items: PyTree) -> Array:
         """The log likelihood of every item."""
@@ -199,26 +181,63 @@ class ExplicitRow(ExplicitRows, RowLikelihood):
         return self.family.log_item(params, entries, self.items) - self._loglik(self.features)
 
 
+class _Posterior(Estimator):
+    """The log density of the parameters of active slots given all rows, and its gradient."""
+
+    family: FeatureLikelihood
+    active: Bool[Array, " K"]
+    comm: Collective
+
+    exact: ClassVar[bool] = True
+
+    def estimate(
+        self, key: Any, estate: PyTree, position: PyTree, data: FeatureRows
+    ) -> tuple[Estimate, PyTree]:
+        def items(params: PyTree) -> Array:
+            terms = self.family.loglik(params, data.features, data.items)
+            return jnp.sum(jnp.where(data.real, terms, 0))
+
+        def prior(params: PyTree) -> Array:
+            return jnp.sum(jnp.where(self.active, self.family.log_priors(params), 0))
+
+        # every shard has its own rows, and all have the one prior
+        shared = self.comm.sum(jax.value_and_grad(items)(position))
+        value, gradient = optax.tree.add(shared, jax.value_and_grad(prior)(position))
+        return Estimate(gradient, value), estate
+
+
+class _Slots(Euclidean):
+    """Rows of slots, that of slot k with the mass 1 + m_k: |v|^2 = sum_k (1 + m_k) |v_k|^2.
+
+    A free slot, m_k = 0, is given no velocity and stays where it is.
+    """
+
+    counts: Int[Array, " K"]
+
+    @property
+    def embedded(self) -> bool:
+        return False
+
+    def gradient(self, x: PyTree, g: PyTree) -> PyTree:
+        return _times((self.counts > 0) / (1 + self.counts), g)
+
+    def normal(self, key: Any, x: PyTree) -> PyTree:
+        # row k does not depend on how many follow: a chain may grow
+        leaves, structure = jax.tree.flatten(x)
+        keys = split(key, len(leaves))
+        noise = [slot_normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves)]
+        scale = jnp.sqrt((self.counts > 0) / (1 + self.counts))
+        return _times(scale, jax.tree.unflatten(structure, noise))
+
+    def squared_norm(self, x: PyTree, v: PyTree) -> Array:
+        return jnp.asarray(optax.tree.vdot(v, _times(1 + self.counts, v)))
+
+
 def _like(v: Array, x: Array) -> Array:
     """A number a slot, of the dimensions of `x`."""
     return v.reshape(-1, *(1,) * (x.ndim - 1))
 
 
-def _add(x: PyTree, factor: Array, y: PyTree) -> PyTree:
-    """x + factor y, with a factor a slot."""
-    return jax.tree.map(lambda x, y: x + _like(factor, y).astype(x.dtype) * y, x, y)
-
-
-def _normal_like(key: Any, x: PyTree, scale: Array) -> PyTree:
-    """Normals of one scale a slot; row k does not depend on how many follow."""
-    leaves, structure = jax.tree.flatten(x)
-    drawn = [
-        _like(scale, leaf).astype(leaf.dtype) * slot_normal(k, leaf.shape, leaf.dtype)
-        for k, leaf in zip(jax.random.split(key, len(leaves)), leaves)
-    ]
-    return jax.tree.unflatten(structure, drawn)
-
-
-def _kinetic(momentum: PyTree, mass: Array) -> Array:
-    terms = [jnp.sum(p**2 / _like(mass, p)) for p in jax.tree.leaves(momentum)]
-    return 0.5 * sum(terms, start=jnp.zeros(()))
+def _times(factor: Array, x: PyTree) -> PyTree:
+    """`x` with a factor a slot."""
+    return jax.tree.map(lambda x: _like(factor, x).astype(x.dtype) * x, x)

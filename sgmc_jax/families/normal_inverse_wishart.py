@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array
 
@@ -147,7 +148,7 @@ class NormalInverseWishart(LocatedFamily):
 
     def moved_statistics(self, items: Any, old: Array, new: Array, capacity: int) -> SecondMoments:
         gain, loss = (self.label_statistics(items, z, capacity) for z in (new, old))
-        return jax.tree.map(jnp.subtract, gain, loss)
+        return optax.tree.sub(gain, loss)
 
     def item_statistics(self, item: Any) -> SecondMoments:
         x = self._centred(row(item, self.dim))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned, _tree
@@ -87,7 +88,7 @@ class AnchoredCounts(MinibatchCounts):
     def items(self, batch: AllocationBatch, position: Position) -> Estimate:
         plain = super().items(batch, position).value
         expected = self.expected.weighted_sum(self.centre, batch.batch.items, batch.batch.weight)
-        gap = jax.tree.map(jnp.subtract, expected.value, batch.anchor)
+        gap = optax.tree.sub(expected.value, batch.anchor)
         return Estimate(_tree.axpy(-self.rho, gap, plain))
 
     def on(self, batch: AllocationBatch, position: Position) -> Estimate:

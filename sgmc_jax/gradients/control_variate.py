@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import PyTree
 
 from .. import _checks
@@ -85,7 +86,7 @@ class ControlVariate(BatchEstimator):
 
     def items(self, batch: AnchoredBatch, position: Position) -> Estimate:
         gap = self.inner.difference(batch.inner, position, batch.centre)
-        return jax.tree.map(jnp.add, gap, batch.full)
+        return optax.tree.add(gap, batch.full)
 
     def difference(self, batch: AnchoredBatch, position: Position, centre: Position) -> Estimate:
         return self.inner.difference(batch.inner, position, centre)
@@ -93,7 +94,7 @@ class ControlVariate(BatchEstimator):
     def per_item(self, batch: AnchoredBatch, position: Position) -> PyTree:
         here = self.inner.per_item(batch.inner, position)
         there = self.inner.per_item(batch.inner, batch.centre)
-        return jax.tree.map(jnp.subtract, here, there)
+        return optax.tree.sub(here, there)
 
     def full(self, position: Position, data: Data) -> Estimate:
         return self.inner.full(position, data)

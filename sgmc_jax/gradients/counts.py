@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned
@@ -141,7 +142,7 @@ class MinibatchCounts(Counts, BatchEstimator):
 
     def difference(self, batch: AllocationBatch, position: Position, centre: Position) -> Estimate:
         here, there = self.items(batch, position), self.items(batch, centre)
-        return jax.tree.map(jnp.subtract, here, there)
+        return optax.tree.sub(here, there)
 
     def per_item(self, batch: AllocationBatch, position: Position) -> PyTree:
         items = batch.batch.items
@@ -234,7 +235,7 @@ class TableCounts(Counts):
             self._counts(position, batch.items, old, real),
         )
         value = self._value(position, estate.counts, change, batch)
-        counts = jax.tree.map(jnp.add, estate.counts, change)
+        counts = optax.tree.add(estate.counts, change)
         return value, TableState(bstate, Ungated(table), new, index, counts)
 
     def _value(self, position: Position, counts: PyTree, change: PyTree, batch: Batch) -> Estimate:

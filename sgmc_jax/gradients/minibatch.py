@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import PyTree
 
 from .. import _checks
@@ -105,9 +106,9 @@ class Minibatch(BatchEstimator):
             )
             weight = ((rows >= begin) & (rows < shard.size)).astype(jnp.float32)
             part = self.model.weighted_sum(position, items, weight)
-            return jax.tree.map(jnp.add, total, part), None
+            return optax.tree.add(total, part), None
 
-        first, _ = piece(jax.tree.map(jnp.zeros_like, self.prior(position)), 0)
+        first, _ = piece(optax.tree.zeros_like(self.prior(position)), 0)
         begins = jnp.arange(_FULL_CHUNK, shard.capacity, _FULL_CHUNK)
         return jax.lax.scan(piece, first, begins)[0]
 

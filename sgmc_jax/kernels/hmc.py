@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
-
-from jaxtyping import Array
 
 from .. import _checks
 from .._types import Estimator
-from ..combinators import Metropolis, metropolis, repeat
-from ..spaces import Euclidean, Space
-from ..splitting import Splitting, SplittingState
-from ..transitions import GeodesicFlow, GradientKick
+from ..combinators import Metropolis
+from ..spaces import Space
+from ..splitting import leapfrog
 
 
 def hmc(
@@ -65,15 +61,4 @@ def hmc(
             "grad must be exact, such as Minibatch(model, Full()): a Metropolis test on a "
             "minibatch does not leave the posterior invariant"
         )
-    space = Euclidean() if space is None else space
-    leapfrog = Splitting("BAB", {"A": GeodesicFlow(), "B": GradientKick()}, grad, step_size, space)
-    energy, redraw = partial(_energy, space=space), partial(_redraw, space=space)
-    return metropolis(repeat(leapfrog, num_integration_steps), energy, redraw)
-
-
-def _energy(state: SplittingState, space: Space) -> Array:
-    return -state.gradient.logdensity + space.squared_norm(state.position, state.momentum) / 2
-
-
-def _redraw(key: Any, state: SplittingState, space: Space) -> SplittingState:
-    return state._replace(momentum=space.normal(key, state.position))
+    return leapfrog(grad, step_size, num_integration_steps, space)

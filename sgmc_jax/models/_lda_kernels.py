@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,7 @@ from jaxtyping import Array, Int
 from .._types import Data, Empty, Kernel, Key, Position, as_keys
 from ..contract import Contract
 from ..random.gamma import log_gamma
-
-if TYPE_CHECKING:
-    from .lda import DocumentTopics
+from ._topics import DocumentTopics
 
 
 class TopicState(NamedTuple):
@@ -47,7 +45,7 @@ class _Gibbs(Kernel):
     def shapes(self, topics: Array, data: Data, dtype: Any) -> Array:
         """beta plus the counts of the words by topic."""
         counts = self.allocation.counts(data, topics[:, None], jnp.ones(len(data), dtype))
-        return self.allocation.lda.beta.astype(dtype) + counts
+        return self.allocation.prior.beta.astype(dtype) + counts
 
 
 class TopicGibbs(_Gibbs):
@@ -69,9 +67,9 @@ class CollapsedGibbs(_Gibbs):
         return TopicState(self._log_means(topics, data, position.dtype), topics)
 
     def step(self, key: Key, state: TopicState, data: Data) -> tuple[TopicState, Empty]:
-        dtype, lda = state.position.dtype, self.allocation.lda
-        each = jnp.arange(lda.num_topics, dtype=state.topics.dtype)
-        alpha, beta = lda.alpha.astype(dtype), lda.beta.astype(dtype)
+        dtype, prior = state.position.dtype, self.allocation.prior
+        each = jnp.arange(prior.num_topics, dtype=state.topics.dtype)
+        alpha, beta = prior.alpha.astype(dtype), prior.beta.astype(dtype)
         real = data.ravel() >= 0
         places = jnp.argsort(~real)  # those of words, in order, then those of padding
         words, olds = data.ravel()[places], state.topics.ravel()[places]
@@ -86,7 +84,7 @@ class CollapsedGibbs(_Gibbs):
             in_document = jnp.where(enters, before[d], in_document) - mine
             of_word = by_word[w] - mine
             mass = (alpha + in_document) * (beta + of_word)
-            mass = jnp.cumsum(mass / (lda.vocabulary * beta + total - mine))
+            mass = jnp.cumsum(mass / (prior.vocabulary * beta + total - mine))
             new = jnp.sum(mass < (1 - marks[i]) * mass[-1], dtype=topics.dtype)
             now = (each == new).astype(dtype)
             by_word = by_word.at[w].set(of_word + now)

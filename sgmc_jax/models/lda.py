@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int
 
 from .. import _checks
-from .._types import Data, Kernel, Position
+from .._types import Kernel
 from ..batching import Batcher
 from ..gradients import MinibatchCounts, TableCounts
-from ..gradients.allocation import Allocation
 from ..random.gamma import log_gamma
 from ._corpus import as_documents, check_documents, check_topics
+from ._evaluation import perplexity
 from ._lda_kernels import CollapsedGibbs, TopicGibbs
-from ._sweep import largest_weight, relative_weights, sweep, word_counts
+from ._start import warm_start
+from ._topics import DocumentTopics, TopicPrior
 
 _START = 100.0  # gamma shape of a start: nearly flat topics
 
 
-class LDA(eqx.Module):
+class LDA(TopicPrior):
     """Latent Dirichlet allocation: documents are bags of words, each word of one of K topics.
 
         phi_k ~ Dirichlet(beta),   theta_d ~ Dirichlet(alpha),
@@ -66,22 +65,6 @@ class LDA(eqx.Module):
         et al. (2018) for minibatches of documents with Gibbs sampled words.
     """
 
-    num_topics: int = eqx.field(static=True)
-    vocabulary: int = eqx.field(static=True)
-    alpha: Array = eqx.field(converter=_checks.real("alpha"))
-    beta: Array = eqx.field(converter=_checks.real("beta"))
-    lanes: int = eqx.field(static=True, default=16)
-
-    def __check_init__(self):
-        for name in ("num_topics", "vocabulary", "lanes"):
-            _checks.whole(name, getattr(self, name))
-        for name in ("alpha", "beta"):
-            _checks.positive(name, getattr(self, name))
-            if jnp.ndim(getattr(self, name)):
-                raise ValueError(
-                    f"{name} must be one number, got shape {getattr(self, name).shape}"
-                )
-
     def documents(self, counts: Any, *, length: int | None = None) -> Int[np.ndarray, "n l"]:
         """The data of the samplers, word indices padded with -1, from word counts.
 
@@ -116,7 +99,7 @@ class LDA(eqx.Module):
         """
         check_documents(documents, self.vocabulary)
         _checks.whole("sweeps", sweeps)
-        return _warm_start(self, key, jnp.asarray(documents), sweeps)
+        return warm_start(self, key, jnp.asarray(documents), sweeps)
 
     def counts(
         self,
@@ -211,116 +194,4 @@ class LDA(eqx.Module):
             raise ValueError("documents must have some with two words or more, to be halved")
         log_topics = jnp.reshape(log_topics, (-1, self.num_topics, self.vocabulary))
         settings = (log_topics, jnp.asarray(documents), burn_in, draws)
-        return float(_perplexity(self, key, *settings))
-
-
-class DocumentTopics(Allocation):
-    """The topics of a document's words, an array of shape (draws, length) a document."""
-
-    lda: LDA
-    sweeps: int = eqx.field(static=True)
-    burn_in: int = eqx.field(static=True)
-    draws: int = eqx.field(static=True)
-
-    exact: ClassVar[bool] = False  # from scratch it takes sweeps
-
-    def __check_init__(self):
-        for name in ("sweeps", "burn_in", "draws"):
-            _checks.whole(name, getattr(self, name))
-
-    def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> Array:
-        first, *rest = jax.random.split(key, self.draws) if self.draws > 1 else [key]
-        if previous is None:
-            nothing = jnp.full(items.shape, -1, jnp.int16)
-            topics = self.swept(first, position, items, nothing, self.burn_in)
-        else:
-            topics = self.swept(first, position, items, previous[:, -1], self.sweeps)
-        if not rest:
-            return topics[:, None]
-
-        def again(topics: Array, key: Any) -> tuple[Array, Array]:
-            topics = self.swept(key, position, items, topics, self.sweeps)
-            return topics, topics
-
-        others = jax.lax.scan(again, topics, jnp.stack(rest))[1]
-        return jnp.concatenate([topics[None], others]).swapaxes(0, 1)
-
-    def swept(self, key: Any, position: Array, words: Array, topics: Array, num: int) -> Array:
-        """The words' topics after a number of sweeps."""
-        weights = relative_weights(jax.nn.log_softmax(position))
-        alpha = self.lda.alpha.astype(position.dtype)
-        return sweep(key, weights, words, topics, alpha, num_sweeps=num, lanes=self.lda.lanes)
-
-    def counts(self, items: PyTree, allocations: Array, weight: Array) -> Array:
-        size = (self.lda.num_topics, self.lda.vocabulary)
-        draws = allocations.shape[1]
-        one_draw = lambda topics: word_counts(items, topics, weight, *size)
-        if draws == 1:
-            return one_draw(allocations[:, 0])
-        return jnp.mean(jax.vmap(one_draw, 1)(allocations), axis=0)
-
-    def check(self, position: Position, data: Data) -> None:
-        """Raise unless the position is topics and the data are documents."""
-        check_topics("position", position, self.lda.num_topics, self.lda.vocabulary)
-        check_documents(data, self.lda.vocabulary)
-
-
-@eqx.filter_jit
-def _warm_start(lda: LDA, key: Any, documents: Array, num_sweeps: int) -> Array:
-    def shapes(topics: Array) -> Array:
-        ones = jnp.ones(len(documents), lda.beta.dtype)
-        return lda.beta + word_counts(documents, topics, ones, lda.num_topics, lda.vocabulary)
-
-    def one(topics: Array, key: Any) -> tuple[Array, None]:
-        gammas = shapes(topics)
-        total = jnp.sum(gammas, axis=1)
-        swept = sweep(
-            key,
-            gammas.T / total,
-            documents,
-            topics,
-            lda.alpha,
-            num_sweeps=1,
-            lanes=lda.lanes,
-            own=1 / total,
-        )
-        return swept, None
-
-    nothing = jnp.full(documents.shape, -1, jnp.int16)
-    topics, _ = jax.lax.scan(one, nothing, jax.random.split(key, num_sweeps))
-    return jnp.log(shapes(topics))
-
-
-@eqx.filter_jit
-def _perplexity(
-    lda: LDA, key: Any, log_topics: Array, documents: Array, burn_in: int, draws: int
-) -> Array:
-    halves_key, sweeps_key = jax.random.split(key)
-    seen, held = _halves(halves_key, documents)
-    allocation = DocumentTopics(lda, 1, burn_in + 1, draws)
-
-    def log_likelihood(key: Any, position: Array) -> Array:
-        topics = allocation.draw(key, position, seen, None)
-        counts = jax.vmap(lambda z: jnp.bincount(z.ravel() + 1, length=lda.num_topics + 1))(topics)
-        mass = counts[:, 1:] / draws + lda.alpha
-        share = mass / jnp.sum(mass, axis=1, keepdims=True)
-        log_phi = jax.nn.log_softmax(position)
-        largest = largest_weight(log_phi)  # rare words underflow in all topics
-        phi = relative_weights(log_phi)
-        return largest[held] + jnp.log(jnp.einsum("nk,nlk->nl", share, phi[held]))
-
-    keys = jax.random.split(sweeps_key, len(log_topics))
-    by_draw = jax.lax.map(lambda x: log_likelihood(*x), (keys, log_topics))
-    mean = jax.nn.logsumexp(by_draw, axis=0) - jnp.log(len(log_topics))
-    real = held >= 0
-    return jnp.exp(-jnp.sum(jnp.where(real, mean, 0)) / jnp.sum(real))
-
-
-def _halves(key: Any, documents: Array) -> tuple[Array, Array]:
-    """The words of each document in two random halves; the second has the odd one."""
-    mark = jnp.where(documents >= 0, jax.random.uniform(key, documents.shape), jnp.inf)
-    shuffled = jnp.take_along_axis(documents, jnp.argsort(mark, axis=1), axis=1)
-    place, length = jnp.arange(documents.shape[1]), jnp.sum(documents >= 0, axis=1, keepdims=True)
-    first = place < length // 2
-    last = jnp.sort(jnp.where(first, -1, shuffled), axis=1, descending=True)
-    return jnp.where(first, shuffled, -1), last
+        return float(perplexity(self, key, *settings))

@@ -6,3 +6,5 @@ from .gamma_poisson import GammaPoisson as GammaPoisson
 from .hierarchical_dirichlet import HierarchicalDirichletProcess as HierarchicalDirichletProcess
 from .pitman_yor import DirichletProcess as DirichletProcess
 from .pitman_yor import PitmanYor as PitmanYor
+from .process import Process as Process
+from .process import Series as Series

@@ -14,12 +14,12 @@ from .. import _checks
 from .._checks import real
 from ..random import accept, gamma
 from .pitman_yor import gamma_prior
+from .process import Hyper, Process
 
 _STEP = 0.7  # of the Metropolis walk in log c
-Hyper = dict[str, Array]
 
 
-class FeatureProcess(eqx.Module):
+class FeatureProcess(Process):
     """Weights mu_k of infinitely many features, and entries Z_ik drawn from them item by item.
 
     With mass a, concentration c and m_k the sum of column k over n items, the columns that are not

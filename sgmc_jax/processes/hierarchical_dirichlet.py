@@ -13,17 +13,17 @@ from .. import _checks
 from .._checks import real
 from ..random import gamma, log_gamma
 from .pitman_yor import gamma_prior, redraw_concentration
+from .process import Process
 
 
-class HierarchicalDirichletProcess(eqx.Module):
+class HierarchicalDirichletProcess(Process):
     """A Dirichlet process for each group of items, with one base measure that all of them share.
 
         G_0 ~ DP(a, H),   G_s ~ DP(g, G_0) for each group s
 
-    As a franchise: customers (items) of restaurant (group) s sit down by a Chinese restaurant
-    process of concentration g, and each table is served a dish (cluster) by one of concentration a
-    over all tables. Given the weights w of the dishes in G_0, a customer has dish k with
-    probability proportional to n_sk + g w_k.
+    The items of group s sit down at tables by a Chinese restaurant process of concentration g, and
+    each table has a cluster by one of concentration a over all tables. Given the weights w of the
+    clusters in G_0, an item has cluster k with probability proportional to n_sk + g w_k.
 
     Args:
         concentration: a > 0; its first value if it has a prior.
@@ -70,7 +70,7 @@ class HierarchicalDirichletProcess(eqx.Module):
             g ~ Gamma(shape + m - sum_s e_s, rate - sum_s log w_s).
 
         Args:
-            tables: the number of tables of each dish, (K,).
+            tables: the number of tables of each cluster, (K,).
             log_ratio: the sum of log w_s.
             ones: the sum of e_s.
         """
@@ -84,7 +84,7 @@ class HierarchicalDirichletProcess(eqx.Module):
         return hyper | {"concentration": a, "group_concentration": g}
 
     def draw_weights(self, key: Any, a: Array, tables: Array) -> tuple[Array, Array]:
-        """(w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a); w_0 is that of all other dishes."""
+        """(w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a); w_0 is that of all others."""
         served = tables > 0
         shapes = jnp.append(a, jnp.where(served, tables, 1).astype(a.dtype))
         logs = log_gamma(key, shapes)  # w_0 first: slots are appended

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
 from .. import _checks
 from .._checks import as_real, real
-from ..random import accept, gamma, log_beta
+from ..random import accept, gamma, log_beta, log_gamma
 from ..special import log_rising_factorial
+from .process import Hyper, Series
 
 _STEP = 0.7  # of the Metropolis walk in (log a, logit d)
 
@@ -25,7 +26,14 @@ def gamma_prior(name: str) -> Callable[[Any], tuple[Array, Array] | None]:
     return partial(_checks.positive_pair, name, parts="(shape, rate)")
 
 
-class PitmanYor(eqx.Module):
+class Sticks(NamedTuple):
+    """log v_j and log(1 - v_j), of weights w_j = v_j prod_{l<j} (1 - v_l)."""
+
+    log_stick: Float[Array, " K"]
+    log_left: Float[Array, " K"]
+
+
+class PitmanYor(Series):
     """The Pitman-Yor process: clusters of sizes that follow a power law.
 
     A point joins cluster k with probability proportional to m_k - d, and a new one proportional to
@@ -60,7 +68,7 @@ class PitmanYor(eqx.Module):
         if self.prior is not None and not bool(jnp.all(a > 0)):
             raise ValueError(f"concentration must be positive to have a prior, got {a}")
 
-    def start(self) -> dict[str, Array]:
+    def start(self) -> Hyper:
         """The hyper-parameters that a chain begins with."""
         return {"concentration": self.concentration, "discount": self.discount}
 
@@ -69,7 +77,7 @@ class PitmanYor(eqx.Module):
         """The prior of each hyper-parameter, or `None`."""
         return {"concentration": self.prior, "discount": self.prior}
 
-    def logdensity(self, hyper: dict[str, Array], counts: Array) -> Array:
+    def logdensity(self, hyper: Hyper, counts: Array) -> Array:
         """The log probability of clusters of these sizes (zeros are no clusters), in any order.
 
         `sum_{0<j<K} log(a + j d) - sum_{0<i<n} log(a + i) + sum_k sum_{0<i<m_k} log(i - d)`
@@ -82,36 +90,81 @@ class PitmanYor(eqx.Module):
         total = log_rising_factorial(a + 1, jnp.maximum(size - 1, 0))
         return births + jnp.sum(joins) - total
 
-    def redraw(self, key: Any, hyper: dict[str, Array], counts: Array) -> dict[str, Array]:
+    def redraw(self, key: Any, hyper: Hyper, counts: Array) -> Hyper:
         """A Metropolis step on (log a, logit d) given the sizes of the clusters."""
         if self.prior is None:
             return hyper
         return self._walk(key, hyper, lambda hyper: self.logdensity(hyper, counts))
 
-    def stick_shapes(self, hyper: dict[str, Array], counts: Array) -> tuple[Array, Array]:
+    def draw_weights(
+        self, key: Any, hyper: Hyper, counts: Array, among: Bool[Array, " K"]
+    ) -> tuple[Array, Array]:
+        """(w_A, w_0) ~ Dirichlet({m_k - d}_A, a + J d + n_0), by their logs, to a common factor.
+
+        A are J of the clusters, and n_0 items are in others, which have w_0 together.
+        """
+        a, d = hyper["concentration"], hyper["discount"]
+        in_tail = jnp.sum(jnp.where(among, 0, counts))
+        tail = a + jnp.sum(among) * d + in_tail
+        shapes = jnp.append(tail, jnp.where(among, counts - d, 1.0))
+        log_weight = log_gamma(key, shapes)  # in one call, the tail first: slots are appended
+        return log_weight[1:], log_weight[0]
+
+    def stick_shapes(self, hyper: Hyper, counts: Array) -> tuple[Array, Array]:
         """The shapes of each stick's beta law, 1 - d + m_j and a + j d + sum_{l>j} m_l."""
         a, d = hyper["concentration"], hyper["discount"]
         below = jnp.flip(jnp.cumsum(jnp.flip(counts[1:])))
         later = jnp.append(below, jnp.zeros((1,), below.dtype))
         return 1 - d + counts, a + jnp.arange(1, len(counts) + 1) * d + later
 
-    def draw_sticks(self, key: Any, hyper: dict[str, Array], counts: Array) -> tuple[Array, Array]:
-        """log v_j and log(1 - v_j) of each stick, given the points that it has.
+    def draw_series(self, key: Any, hyper: Hyper, counts: Array) -> Sticks:
+        """Sticks, v_j ~ Beta(1 - d + m_j, a + j d + sum_{l>j} m_l) for j = 1, 2, ..."""
+        return Sticks(*log_beta(key, *self.stick_shapes(hyper, counts)))
 
-        `v_j ~ Beta(1 - d + m_j, a + j d + sum_{l>j} m_l)` for j = 1, 2, ...; with zero counts, the
-        prior.
+    def log_weights(self, series: Sticks) -> tuple[Array, Array]:
+        """log w_j = log v_j + sum_{l<j} log(1 - v_l)."""
+        before, log_rest = _left_before(series.log_left)
+        return series.log_stick + before, log_rest
+
+    def draw_order(self, key: Any, hyper: Hyper, counts: Array) -> Array:
+        """Sticks are in size-biased order. Given K clusters the weights are
+
+            (w_1, ..., w_K, w_0) ~ Dirichlet(m_1 - d, ..., m_K - d, a + K d),
+
+        w_0 being that of all empty sticks, which are those of a process with the concentration
+        a + K d. Picks without replacement are arrivals: with all E ~ Exp(1), cluster k arrives at
+        E_k / w_k, and the empty sticks at t_1 < t_2 < ...,
+
+            t_e = t_{e-1} + E_e / r_e,    r_1 = w_0,    r_{e+1} = r_e (1 - V_e),
+            V_e ~ Beta(1 - d, a + (K + e) d)
+
+        from t_0 = 0. If the slots do not suffice, a cluster has the last.
+
+        Reference:
+            Perman, Pitman and Yor (1992), Size-biased sampling of Poisson point processes and
+            excursions; Pitman (1996), Some developments of the Blackwell-MacQueen urn scheme, for
+            the weights given the points.
         """
-        return log_beta(key, *self.stick_shapes(hyper, counts))
+        weight_key, cluster_key, empty_key, stick_key = jax.random.split(key, 4)
+        used = counts > 0
+        log_weight, log_rest = self.draw_weights(weight_key, hyper, counts, used)
+        one = jnp.ones_like(log_weight)
+        arrival = log_gamma(cluster_key, one) - log_weight
 
-    def redraw_from_sticks(
-        self, key: Any, hyper: dict[str, Array], log_stick: Array, log_left: Array, used: Array
-    ) -> dict[str, Array]:
-        """A Metropolis step on (log a, logit d) given the sticks in use; others come after."""
+        more = hyper | {"concentration": hyper["concentration"] + jnp.sum(used) * hyper["discount"]}
+        empty_sticks = self.draw_series(stick_key, more, jnp.zeros_like(counts))
+        log_rate = log_rest + _left_before(empty_sticks.log_left)[0]
+        empty = jax.lax.cumlogsumexp(log_gamma(empty_key, one) - log_rate)
+        return jnp.argsort(jnp.where(used, arrival, empty[jnp.cumsum(~used) - 1]))
+
+    def redraw_from_series(self, key: Any, hyper: Hyper, series: Sticks, used: Array) -> Hyper:
+        """A Metropolis step on (log a, logit d) given the sticks in use."""
         if self.prior is None:
             return hyper
+        log_stick, log_left = series
         index = jnp.arange(1, len(used) + 1)
 
-        def logdensity(hyper: dict[str, Array]) -> Array:
+        def logdensity(hyper: Hyper) -> Array:
             a, d = hyper["concentration"], hyper["discount"]
             b = a + index * d
             each = -d * log_stick + (b - 1) * log_left - betaln(1 - d, b)
@@ -119,7 +172,7 @@ class PitmanYor(eqx.Module):
 
         return self._walk(key, hyper, logdensity)
 
-    def _walk(self, key: Any, hyper: dict[str, Array], logdensity: Any) -> dict[str, Array]:
+    def _walk(self, key: Any, hyper: Hyper, logdensity: Any) -> Hyper:
         shape, rate = self.prior
         step_key, test_key = jax.random.split(key)
         dtype = hyper["concentration"].dtype
@@ -131,7 +184,7 @@ class PitmanYor(eqx.Module):
             "discount": jax.nn.sigmoid(logit),
         }
 
-        def target(hyper: dict[str, Array]) -> Array:
+        def target(hyper: Hyper) -> Array:
             a, d = hyper["concentration"], hyper["discount"]
             jacobian = jnp.log(a) + jnp.log(d) + jnp.log1p(-d)
             return logdensity(hyper) + (shape - 1) * jnp.log(a) - rate * a + jacobian
@@ -139,6 +192,12 @@ class PitmanYor(eqx.Module):
         gain = target(proposal) - target(hyper)
         taken = accept(test_key, gain)
         return jax.tree.map(lambda new, old: jnp.where(taken, new, old), proposal, hyper)
+
+
+def _left_before(log_left: Array) -> tuple[Array, Array]:
+    """sum_{l<j} log(1 - v_l) for every stick, and the sum over all."""
+    total = jnp.cumsum(log_left)
+    return jnp.append(jnp.zeros((1,), total.dtype), total[:-1]), total[-1]
 
 
 class DirichletProcess(PitmanYor):
@@ -162,7 +221,7 @@ class DirichletProcess(PitmanYor):
         self.discount = jnp.zeros_like(self.concentration)
         self.prior = gamma_prior("prior")(prior)
 
-    def redraw(self, key: Any, hyper: dict[str, Array], counts: Array) -> dict[str, Array]:
+    def redraw(self, key: Any, hyper: Hyper, counts: Array) -> Hyper:
         """The concentration from its conditional, see `redraw_concentration`."""
         if self.prior is None:
             return hyper
@@ -173,14 +232,12 @@ class DirichletProcess(PitmanYor):
             )
         }
 
-    def redraw_from_sticks(
-        self, key: Any, hyper: dict[str, Array], log_stick: Array, log_left: Array, used: Array
-    ) -> dict[str, Array]:
+    def redraw_from_series(self, key: Any, hyper: Hyper, series: Sticks, used: Array) -> Hyper:
         """The concentration from Gamma(s + J, r - sum_{j<=J} log(1 - v_j)), J sticks in use."""
         if self.prior is None:
             return hyper
         (shape, rate), old = self.prior, hyper["concentration"]
-        rate = rate - jnp.sum(jnp.where(used, log_left, 0))
+        rate = rate - jnp.sum(jnp.where(used, series.log_left, 0))
         drawn = gamma(key, shape + jnp.sum(used).astype(old.dtype)) / rate
         return hyper | {"concentration": drawn.astype(old.dtype)}
 

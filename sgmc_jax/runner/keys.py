@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
+from .. import _checks
 from .._types import Keys
 
 
@@ -23,8 +25,10 @@ def roots_of(key: Any) -> tuple[Roots, str]:
     """The root keys of a run, raw, and the name of their generator."""
     if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         key = jax.random.wrap_key_data(key)
-    init, noise, batch = (jax.random.key_data(k) for k in jax.random.split(key, 3))
-    return Roots(init, noise, batch), str(jax.random.key_impl(key))
+    raw = jax.random.key_data(jax.random.split(key, 3))
+    if _checks.is_concrete(raw):
+        raw = np.asarray(raw)  # to take rows of a device's array is a program of its own
+    return Roots(*raw), str(jax.random.key_impl(key))
 
 
 def root(raw: Array, chain: Any, impl: str) -> Any:

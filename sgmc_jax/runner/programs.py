@@ -15,7 +15,8 @@ from jaxtyping import PyTree
 
 from .._types import Kernel
 from ..collective import Shard
-from ..engines import split_items
+from ..engines import Pmap, split_items
+from .compiler import quick_options
 from .keep import kept_shapes, start_carry
 from .keys import root
 from .loop import run_chunk
@@ -46,6 +47,7 @@ class Layout(NamedTuple):
     over: Literal["data", "chains"] | None
     num_chains: int | None
     kernels: bool
+    large: bool = False  # programs of hundreds of loops, to be compiled quickly
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -63,11 +65,14 @@ class Layout(NamedTuple):
             function = jax.vmap(function, axes(_OF_CHAIN))
         if self.kernels:
             function = jax.vmap(function, axes(_OF_KERNEL))
-        if self.engine is None:
-            return jax.jit(function)
-        return self.engine.map(
-            function, axes(_OF_CHAIN if self.over == "chains" else _OF_DATA_SHARD)
-        )
+        if self.engine is not None:
+            function = self.engine.map(
+                function, axes(_OF_CHAIN if self.over == "chains" else _OF_DATA_SHARD)
+            )
+        options = quick_options() if self.large else None
+        if self.engine is None or (options and not isinstance(self.engine, Pmap)):
+            return jax.jit(function, compiler_options=options)
+        return function
 
     def fetch(self, tree: PyTree) -> PyTree:
         """Results on the host, without the axis of shards."""

@@ -93,7 +93,7 @@ def find_mode(
 
 @partial(jax.jit, static_argnames="num_steps")
 def _lbfgs(
-    grad: Minibatch, position: Position, data: Data, num_steps: int, tolerance: float
+    grad: Minibatch, position: Position, data: Data, num_steps: int, tolerance: Any
 ) -> Position:
     size, solver = max(as_shard(data).size, 1), optax.lbfgs()
 
@@ -117,7 +117,7 @@ def _lbfgs(
 
 
 def _exact(grad: Minibatch, position: Position, data: Data) -> Estimate:
-    return jax.tree.map(jnp.add, grad.prior(position), grad.full(position, data))
+    return optax.tree.add(grad.prior(position), grad.full(position, data))
 
 
 @partial(jax.jit, static_argnames=("num_steps", "rule"))

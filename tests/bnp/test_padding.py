@@ -15,6 +15,7 @@ from sgmc_jax import Dist
 from sgmc_jax._types import Keys
 from sgmc_jax.bnp import (
     BetaBernoulli,
+    Demotion,
     DirichletMultinomial,
     DirichletProcess,
     Groups,
@@ -22,6 +23,7 @@ from sgmc_jax.bnp import (
     LinearGaussian,
     NormalKnownCovariance,
     PitmanYor,
+    Published,
     asynchronous_mixture,
     auxiliary_mixture,
     collapsed_mixture,
@@ -33,7 +35,7 @@ from sgmc_jax.bnp import (
     uncollapsed_mixture,
     warm_mixture,
 )
-from sgmc_jax.bnp.hybrid_mixture import HybridMixture
+from sgmc_jax.bnp.hybrid.mixture import Mixture
 from sgmc_jax.collective import Shard
 from tests.enumeration.test_awkward import unmasked
 
@@ -61,10 +63,10 @@ def cases():
     return {
         "anchored": Case(hybrid_mixture(*PARTS, blocks=2, local_sweeps=2, **name)),
         "four": Case(hybrid_mixture(*PARTS, blocks=4, **name)),
-        "published": Case(hybrid_mixture(*PARTS, schedule="published", blocks=2, **name)),
+        "published": Case(hybrid_mixture(*PARTS, schedule=Published(), blocks=2, **name)),
         "warm": Case(warm_mixture(*PARTS, blocks=4, **name)),
         "asynchronous": Case(asynchronous_mixture(*PARTS, blocks=4, **name)),
-        "demotion": one(hybrid_mixture(*PARTS, schedule="demotion", **name)),
+        "demotion": one(hybrid_mixture(*PARTS, schedule=Demotion(), **name)),
         "collapsed": one(collapsed_mixture(*PARTS, **name)),
         "auxiliary": one(auxiliary_mixture(*PARTS, **name)),
         "uncollapsed": one(uncollapsed_mixture(DirichletProcess(1.0), NORMAL, tail=3, **name)),
@@ -154,7 +156,7 @@ def test_how_long_the_padding_is(name):
 
 def test_padding_that_is_an_anchor(monkeypatch):
     """Planted."""
-    monkeypatch.setattr(HybridMixture, "_off_star", unmasked(HybridMixture._off_star))
+    monkeypatch.setattr(Mixture, "off_star", unmasked(Mixture.off_star))
     chain.cache_clear()
     with pytest.raises(AssertionError, match="not equal"):
         check("anchored")

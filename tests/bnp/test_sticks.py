@@ -14,12 +14,11 @@ from sgmc_jax.bnp import (
     DirichletProcess,
     NormalKnownCovariance,
     PitmanYor,
+    _scans,
     collapsed_mixture,
     slice_mixture,
     split_merge,
 )
-from sgmc_jax.bnp._slice import SliceMixture
-from sgmc_jax.bnp._sticks import draw_order
 from sgmc_jax.collective import Collective, Shard
 from tests.laws.moments import check_mean
 
@@ -33,7 +32,7 @@ SLOTS = np.array([4, 0, 2])  # those of the three clusters
 
 def orders(key, process, capacity):
     counts = jnp.zeros(capacity, jnp.int32).at[SLOTS].set(SIZES)
-    return draw_order(key, process, process.start(), counts)
+    return process.draw_order(key, process.start(), counts)
 
 
 # ------------------------------------------------------------------------------- its law
@@ -84,18 +83,18 @@ def test_the_order_has_its_law(process):
 @pytest.mark.parametrize("fault", ["index", "rest", "discount"])
 def test_an_order_of_another_law(fault, monkeypatch):
     """Planted: an empty stick with the shape of the one before, the first or undiscounted ones."""
-    honest = PitmanYor.draw_sticks
+    honest = PitmanYor.draw_series
 
     def wrong(self, key, hyper, counts):
         a, d = hyper["concentration"], hyper["discount"]
-        log_stick, log_left = honest(self, key, hyper, counts)
+        sticks = honest(self, key, hyper, counts)
         if fault == "index":
             return honest(self, key, hyper | {"concentration": a - d}, counts)
         if fault == "discount":
             return honest(self, key, hyper | {"discount": 0 * d}, counts)
-        return log_stick, 0 * log_left
+        return sticks._replace(log_left=0 * sticks.log_left)
 
-    monkeypatch.setattr(PitmanYor, "draw_sticks", wrong)
+    monkeypatch.setattr(PitmanYor, "draw_series", wrong)
     assert p_value(PitmanYor(0.8, 0.4)) < 1e-6
 
 
@@ -171,9 +170,9 @@ def batches(batch_size, shards, num=20_000):
     def one(items, key):
         start = comm.index() * per_shard
         shard = Shard(items, jnp.clip(5 - start, 0, per_shard), start, 5)
-        batch = kernel._batch(key, shard)
+        batch = kernel.scan.batch(key, shard, comm)
         own = jnp.sum(jnp.where(batch.real, batch.items, 0))
-        return start + batch.rows, batch.real, kernel._scaled(shard, batch, own)
+        return start + batch.rows, batch.real, _scans.scaled_up(comm, shard, batch, own)
 
     each = jax.vmap(one, (None, 0))
     if shards > 1:
@@ -202,12 +201,12 @@ def test_batches_of_shards_have_their_size_and_an_unbiased_sum(batch_size, shard
 
 def test_shares_that_forget_how_rarely_they_are_drawn(monkeypatch):
     """Planted: with one point on two shards, each point stands for its own shard."""
-    honest = SliceMixture._scaled
+    honest = _scans.scaled_up
 
-    def unweighted(self, shard, batch, own):
-        return honest(self, shard, batch._replace(chance=1), own)
+    def unweighted(comm, shard, batch, own):
+        return honest(comm, shard, batch._replace(chance=1), own)
 
-    monkeypatch.setattr(SliceMixture, "_scaled", unweighted)
+    monkeypatch.setattr(_scans, "scaled_up", unweighted)
     with pytest.raises(AssertionError, match="standard errors"):
         test_batches_of_shards_have_their_size_and_an_unbiased_sum(1, 2)
 

@@ -14,6 +14,7 @@ import pytest
 
 from sgmc_jax import Dist, Kernel, cycle, draw, gibbs, sample, thin
 from sgmc_jax.bnp import (
+    Demotion,
     DirichletProcess,
     NormalKnownCovariance,
     auxiliary_mixture,
@@ -26,7 +27,7 @@ from sgmc_jax.bnp import (
     slice_mixture,
     split_merge,
 )
-from sgmc_jax.bnp.hybrid_mixture import HybridMixture
+from sgmc_jax.bnp.hybrid.kernel import BlockKernel
 from tests.enumeration import features as columns
 from tests.enumeration import test_features, test_hdp
 from tests.enumeration.partitions import (
@@ -83,7 +84,7 @@ def rename_features(key, shared, local):
 
 MIXTURES = {
     "hybrid": partial(hybrid_mixture, blocks=3),
-    "demotion": partial(hybrid_mixture, schedule="demotion"),
+    "demotion": partial(hybrid_mixture, schedule=Demotion()),
     "collapsed": collapsed_mixture,
     "auxiliary": auxiliary_mixture,
     "slice": partial(slice_mixture),
@@ -176,7 +177,7 @@ def test_a_block_grows_and_is_thinned():
 @full
 def test_hyper_parameters_of_an_old_target_are_seen(monkeypatch):
     stale = lambda self, key, state, data: self.refresh(key, state, data)
-    monkeypatch.setattr(HybridMixture, "retarget", stale)
+    monkeypatch.setattr(BlockKernel, "retarget", stale)
     with pytest.raises(AssertionError, match="standard errors"):
         check_blocks(of_blocks("hybrid"))
 
@@ -215,7 +216,7 @@ def test_pairs_of_hdp_samplers(which):
     others = {
         "names": renaming(partial(rename_dishes, 8)),
         "collapsed": collapsed_hdp(test_hdp.PROCESS, test_hdp.NORMAL, capacity=8),
-        "demotion": hybrid_hdp(test_hdp.PROCESS, test_hdp.NORMAL, schedule="demotion", capacity=8),
+        "demotion": hybrid_hdp(test_hdp.PROCESS, test_hdp.NORMAL, schedule=Demotion(), capacity=8),
     }
     kernel = cycle(hybrid, others[which])
     test_hdp.check_partitions(kernel, test_hdp.NORMAL_LAW, test_hdp.GROUPS)

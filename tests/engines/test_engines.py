@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import chex
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -297,8 +298,7 @@ def test_chains_on_devices_are_the_chains(engine):
     kernel = sgld(PLAIN, 1e-2)
     alone = sample(KEY, kernel, np.zeros(2, np.float32), FLOAT32, **args)
     spread = sample(KEY, kernel, np.zeros(2, np.float32), FLOAT32, engine=engine, **args)
-    for x, y in zip(jax.tree.leaves(tuple(alone)), jax.tree.leaves(tuple(spread)), strict=True):
-        np.testing.assert_array_equal(x, y)
+    chex.assert_trees_all_equal(tuple(alone), tuple(spread))
 
 
 def test_chains_on_devices_are_swept_saved_and_continued(tmp_path):

@@ -7,7 +7,9 @@ import pytest
 
 from sgmc_jax import Pmap, ShardMap, Vmap, sample
 from sgmc_jax.bnp import (
+    Anchored,
     BetaBernoulli,
+    Demotion,
     FeatureLikelihood,
     GammaPoisson,
     LinearGaussian,
@@ -75,13 +77,13 @@ def check_engines(model, num_items, engines):
 @pytest.mark.parametrize(
     "model,schedule,blocks",
     [
-        ("linear", "anchored", 3),
+        ("linear", Anchored(), 3),
         *(
             pytest.param(*row, marks=pytest.mark.full)
             for row in [
-                ("linear", "demotion", 1),
-                ("explicit", "anchored", 3),
-                ("counts", "anchored", 3),
+                ("linear", Demotion(), 1),
+                ("explicit", Anchored(), 3),
+                ("counts", Anchored(), 3),
             ]
         ),
     ],

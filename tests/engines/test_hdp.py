@@ -6,6 +6,8 @@ import pytest
 
 from sgmc_jax import Pmap, ShardMap, Vmap, sample
 from sgmc_jax.bnp import (
+    Anchored,
+    Demotion,
     DirichletCategorical,
     DirichletProcess,
     Groups,
@@ -62,7 +64,7 @@ def test_the_same_chain_on_any_engine(num_groups, x64):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("schedule,blocks", [("anchored", 3), ("demotion", 1)])
+@pytest.mark.parametrize("schedule,blocks", [(Anchored(), 3), (Demotion(), 1)])
 def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
     kernels = [
         hybrid_hdp(*parts(), schedule=schedule, blocks=blocks, capacity=slots) for slots in (2, 64)

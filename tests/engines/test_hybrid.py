@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from sgmc_jax import Pmap, ShardMap, Vmap, sample
-from sgmc_jax.bnp import DirichletProcess, NormalInverseWishart, NormalKnownCovariance, PitmanYor
+from sgmc_jax.bnp import (
+    Anchored,
+    Demotion,
+    DirichletProcess,
+    NormalInverseWishart,
+    NormalKnownCovariance,
+    PitmanYor,
+)
 from sgmc_jax.bnp import hybrid_mixture as hybrid
 
 KEY = jax.random.key(8)
@@ -64,7 +71,7 @@ def test_blocks_are_a_multiple_of_the_shards():
 
 
 @pytest.mark.parametrize(
-    "schedule,blocks", [("anchored", 3), pytest.param("demotion", 1, marks=pytest.mark.full)]
+    "schedule,blocks", [(Anchored(), 3), pytest.param(Demotion(), 1, marks=pytest.mark.full)]
 )
 def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
     family = NormalKnownCovariance(np.zeros(2), 0.25 * np.eye(2), 16.0 * np.eye(2))
@@ -104,15 +111,16 @@ def test_hardly_any_items(num_items):
 def test_bad_input():
     family = NormalInverseWishart(dim=2)
     cases = [
-        ({"schedule": "fast"}, "schedule must be one of"),
         ({"blocks": 0}, "blocks must be"),
         ({"capacity": 0}, "capacity must be"),
         ({"local_sweeps": 1.5}, "local_sweeps must be"),
-        ({"schedule": "demotion", "blocks": 2}, "must be 1 for the schedule 'demotion'"),
+        ({"schedule": Demotion(), "blocks": 2}, "must be 1 for the schedule Demotion\\(\\)"),
     ]
     for arguments, message in cases:
         with pytest.raises(ValueError, match=message):
             hybrid(PROCESS, family, **arguments)
+    with pytest.raises(TypeError, match="schedule must be one of"):
+        hybrid(PROCESS, family, schedule="anchored")
     with pytest.raises(TypeError, match="process must be"):
         hybrid(1.0, family)
     with pytest.raises(TypeError, match="family must be"):

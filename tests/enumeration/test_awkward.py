@@ -17,6 +17,7 @@ from scipy.special import gammaln
 from sgmc_jax import Dist, Kernel, Vmap, cycle
 from sgmc_jax._types import as_keys
 from sgmc_jax.bnp import (
+    Demotion,
     DirichletMultinomial,
     DirichletProcess,
     NormalKnownCovariance,
@@ -27,9 +28,9 @@ from sgmc_jax.bnp import (
     slice_mixture,
     split_merge,
 )
-from sgmc_jax.bnp._blocks import Blocks
 from sgmc_jax.bnp._slice import SliceMixture
-from sgmc_jax.bnp.hybrid_mixture import HybridMixture
+from sgmc_jax.bnp.hybrid.blocks import Blocks
+from sgmc_jax.bnp.hybrid.mixture import Mixture
 from tests.enumeration.partitions import (
     check_partitions,
     exact,
@@ -106,7 +107,7 @@ def test_six_points(process, blocks):
 
 
 SERIAL = {
-    "demotion": partial(hybrid_mixture, schedule="demotion", capacity=8),
+    "demotion": partial(hybrid_mixture, schedule=Demotion(), capacity=8),
     "collapsed": partial(collapsed_mixture, capacity=8),
     "auxiliary": partial(auxiliary_mixture, auxiliary=2, capacity=8),
 }
@@ -133,12 +134,12 @@ def unmasked(honest):
     class Unmasked(Blocks):
         real = property(lambda self: jnp.ones(self.shard.capacity, bool))
 
-    return lambda self, blocks, *args: honest(self, Unmasked(*blocks), *args)
+    return lambda self, now, *args: honest(self, now._replace(blocks=Unmasked(*now.blocks)), *args)
 
 
 def test_padding_that_is_an_anchor(monkeypatch):
     """Planted."""
-    monkeypatch.setattr(HybridMixture, "_off_star", unmasked(HybridMixture._off_star))
+    monkeypatch.setattr(Mixture, "off_star", unmasked(Mixture.off_star))
     check_fails(anchored("dp", 2), PROCESSES["dp"], num_steps=SHORT)
 
 

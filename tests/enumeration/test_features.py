@@ -9,16 +9,20 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-import sgmc_jax.bnp._feature_tail as tail
+import sgmc_jax.bnp.hybrid.rows as tail
+import sgmc_jax.bnp.hybrid.schedules as schedules
 from sgmc_jax import sample
 from sgmc_jax.bnp import (
+    Anchored,
     BetaBernoulli,
+    Demotion,
     FeatureLikelihood,
     GammaPoisson,
     LinearGaussian,
+    Published,
     hybrid_features,
 )
-from sgmc_jax.bnp._blocks import draw_anchors
+from sgmc_jax.bnp.hybrid.anchors import draw_anchors
 from sgmc_jax.collective import Dist
 from sgmc_jax.runner.programs import programs
 from tests.enumeration import features as exact
@@ -27,7 +31,6 @@ from tests.laws.moments import check_mean
 pytestmark = pytest.mark.runs_long
 
 KEY = jax.random.key(5)
-MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_features")  # a function has this name too
 NOISE, SCALE = 0.6, 1.1
 COUNTS = np.array([[0.4, 0.7], [1.0, 1.3], [0.1, -0.3]])
 
@@ -99,11 +102,11 @@ def test_all_columns_by_the_anchored_schedule(model, blocks, sweeps):
 @pytest.mark.full
 @pytest.mark.parametrize("model", MODELS)
 def test_all_columns_by_demotion(model):
-    check(model, schedule="demotion")
+    check(model, schedule=Demotion())
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("schedule,blocks", [("anchored", 1), ("anchored", 2), ("demotion", 1)])
+@pytest.mark.parametrize("schedule,blocks", [(Anchored(), 1), (Anchored(), 2), (Demotion(), 1)])
 def test_random_hyper_parameters(schedule, blocks):
     """Gamma priors on mass and concentration, inverse-gamma ones on both variances, by quadrature.
 
@@ -172,7 +175,7 @@ def check_reconstruction(**kwargs):
 
 @pytest.mark.parametrize(
     "blocks,schedule",
-    rows({(1, "anchored")}, [*((b, "anchored") for b in (1, 2, 3, 7)), (1, "demotion")]),
+    rows({(1, Anchored())}, [*((b, Anchored()) for b in (1, 2, 3, 7)), (1, Demotion())]),
 )
 def test_reported_parameters_have_their_posterior_law(blocks, schedule):
     num_steps = 300 if blocks == 1 else 900  # off the tail the chain mixes more slowly
@@ -208,11 +211,11 @@ def test_the_number_of_features_without_data():
     expected = sum(a * c / (c + i) for i in range(12))
     process = BetaBernoulli(a, c)
     check_mean(number(12, process, blocks=4), expected, 0.05)
-    assert np.mean(number(12, process, blocks=4, schedule="published")) < 0.75 * expected
+    assert np.mean(number(12, process, blocks=4, schedule=Published())) < 0.75 * expected
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("schedule,blocks", [("anchored", 1), ("anchored", 3), ("demotion", 1)])
+@pytest.mark.parametrize("schedule,blocks", [(Anchored(), 1), (Anchored(), 3), (Demotion(), 1)])
 def test_the_number_of_columns_of_counts_without_data(schedule, blocks):
     """n = 5: E K = a c log(1 + n / c)."""
     process = GammaPoisson(0.6, 2.0)
@@ -223,7 +226,7 @@ def test_the_number_of_columns_of_counts_without_data(schedule, blocks):
 @pytest.mark.full
 def test_the_number_of_features_of_one_item_by_the_published_schedule():
     """n = 1: E K = a (1 + c) / c instead of a."""
-    means = number(1, BetaBernoulli(0.7, 2.0), schedule="published")
+    means = number(1, BetaBernoulli(0.7, 2.0), schedule=Published())
     check_mean(means, 0.7 * 3 / 2, 0.05)
 
 
@@ -249,7 +252,7 @@ def check_fails(model="linear", **kwargs):
     ),
 )
 def test_the_published_schedule_is_not_exact(model, blocks, sweeps):
-    check_fails(model, schedule="published", blocks=blocks, local_sweeps=sweeps)
+    check_fails(model, schedule=Published(), blocks=blocks, local_sweeps=sweeps)
 
 
 def test_a_report_of_what_the_sums_subtract(monkeypatch):
@@ -292,7 +295,7 @@ def test_anchors_that_move(monkeypatch):
         right = draw_anchors(key, occupancy, anchored=anchored)
         return right._replace(atom_rank=jnp.where(right.instantiated, -1, len(occupancy)))
 
-    monkeypatch.setattr(MODULE, "draw_anchors", movable)
+    monkeypatch.setattr(schedules, "draw_anchors", movable)
     check_fails(blocks=2)
 
 
@@ -340,4 +343,4 @@ def test_features_that_are_lost_as_they_are_demoted(monkeypatch):
         return stats, self.marginalise(params, instantiated)
 
     monkeypatch.setattr(LinearGaussian, "demote", forgetful)
-    check_fails(schedule="demotion")
+    check_fails(schedule=Demotion())

@@ -1,6 +1,5 @@
 """Hierarchical Dirichlet process samplers against every seating of four customers."""
 
-import importlib
 import math
 
 import jax
@@ -9,13 +8,16 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-import sgmc_jax.bnp._franchise as franchise
+import sgmc_jax.bnp.hybrid.grouped as grouped
+import sgmc_jax.bnp.hybrid.hdp as hdp
 from sgmc_jax import sample
 from sgmc_jax.bnp import (
+    Demotion,
     DirichletCategorical,
     Groups,
     HierarchicalDirichletProcess,
     NormalKnownCovariance,
+    Published,
     collapsed_hdp,
     hybrid_hdp,
 )
@@ -24,7 +26,6 @@ from tests.laws.moments import check_mean
 pytestmark = pytest.mark.runs_long
 
 KEY = jax.random.key(5)
-MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_hdp")  # a function has this name too
 TOP, GROUP = 1.2, 0.9
 PROCESS = HierarchicalDirichletProcess(TOP, GROUP)
 NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
@@ -130,7 +131,7 @@ def test_all_partitions_by_the_anchored_schedule(blocks, sweeps):
 
 
 def test_all_partitions_by_demotion():
-    check_partitions(make(schedule="demotion"), NORMAL_LAW, GROUPS)
+    check_partitions(make(schedule=Demotion()), NORMAL_LAW, GROUPS)
 
 
 @pytest.mark.full
@@ -170,40 +171,40 @@ def check_fails(kernel):
 
 
 def test_the_published_schedule_is_not_exact():
-    check_fails(make(schedule="published", blocks=3))
+    check_fails(make(schedule=Published(), blocks=3))
 
 
 @pytest.mark.full
-def test_a_weight_that_is_not_drawn_for_a_new_dish(monkeypatch):
+def test_a_weight_that_is_not_drawn_for_a_new_cluster(monkeypatch):
     """The share of a birth is Beta(1, a), not a half."""
 
-    def half(hyper, menu, k, uniform):
-        return menu._replace(weights=menu.weights.at[k].set(menu.rest / 2), rest=menu.rest / 2)
+    def half(hyper, atoms, k, uniform):
+        return atoms._replace(weights=atoms.weights.at[k].set(atoms.rest / 2), rest=atoms.rest / 2)
 
-    monkeypatch.setattr(franchise, "_give_weight", half)
+    monkeypatch.setattr(grouped, "_give_weight", half)
     check_fails(make())
 
 
 @pytest.mark.full
-def test_tables_that_are_customers(monkeypatch):
-    """As if every customer sat alone."""
+def test_tables_that_are_items(monkeypatch):
+    """As if every item sat alone."""
 
     def alone(hyper, weights, size, labels, uniforms):
-        return jnp.sum(franchise.count_dishes(labels, size, len(weights)), axis=0)
+        return jnp.sum(grouped.count_clusters(labels, size, len(weights)), axis=0)
 
-    monkeypatch.setattr(MODULE, "seat", alone)
+    monkeypatch.setattr(hdp, "draw_tables", alone)
     check_fails(make())
 
 
 @pytest.mark.full
 def test_a_group_concentration_forgotten_off_the_block(monkeypatch):
     """Equation 13 of the paper without the factor of the weights."""
-    honest = franchise.sweep_restaurants
+    honest = grouped.sweep_groups
 
-    def forgetful(family, hyper, menu, *args):
-        total = jnp.sum(jnp.where(menu.instantiated, menu.weights, 0))
-        scaled = menu._replace(weights=menu.weights / total)
+    def forgetful(family, hyper, atoms, *args):
+        total = jnp.sum(jnp.where(atoms.instantiated, atoms.weights, 0))
+        scaled = atoms._replace(weights=atoms.weights / total)
         return honest(family, hyper, scaled, *args)
 
-    monkeypatch.setattr(MODULE, "sweep_restaurants", forgetful)
+    monkeypatch.setattr(hdp, "sweep_groups", forgetful)
     check_fails(make(blocks=3))

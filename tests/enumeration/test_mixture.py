@@ -1,6 +1,5 @@
 """Mixture samplers against all fifteen partitions of four points."""
 
-import importlib
 import itertools
 import math
 
@@ -8,18 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import sgmc_jax.bnp._collapsed as collapsed
+import sgmc_jax.bnp.hybrid.points as collapsed
+import sgmc_jax.bnp.hybrid.schedules as schedules
 from sgmc_jax import sample
 from sgmc_jax.bnp import (
+    Anchored,
+    Demotion,
     DirichletProcess,
     NormalKnownCovariance,
     PitmanYor,
     PoissonGamma,
+    Published,
     collapsed_mixture,
     hybrid_mixture,
 )
-from sgmc_jax.bnp._blocks import draw_anchors
-from sgmc_jax.bnp.hybrid_mixture import draw_weights
+from sgmc_jax.bnp.hybrid.anchors import draw_anchors
 from tests.enumeration.partitions import (
     KEY,
     check_partitions,
@@ -33,7 +35,6 @@ from tests.laws.moments import check_mean
 
 pytestmark = pytest.mark.runs_long
 
-MODULE = importlib.import_module("sgmc_jax.bnp.hybrid_mixture")  # a function has this name too
 X = np.array([-1.0, -0.5, 0.6, 1.4])
 NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
 PROCESSES = {"dp": DirichletProcess(1.2), "py": PitmanYor(0.8, 0.3)}
@@ -47,12 +48,12 @@ ANCHORED = [
 
 @pytest.mark.parametrize("process,blocks,sweeps", ANCHORED)
 def test_all_partitions_by_the_anchored_schedule(process, blocks, sweeps):
-    check_schedule(process, "anchored", blocks, sweeps)
+    check_schedule(process, Anchored(), blocks, sweeps)
 
 
 @pytest.mark.parametrize("process", ["py", pytest.param("dp", marks=pytest.mark.full)])
 def test_all_partitions_by_demotion(process):
-    check_schedule(process, "demotion", 1, 1)
+    check_schedule(process, Demotion(), 1, 1)
 
 
 def check_schedule(process, schedule, blocks, sweeps):
@@ -115,7 +116,7 @@ def make(process="dp", **kwargs):
     [(2, 1), *(pytest.param(*row, marks=pytest.mark.full) for row in [(1, 1), (2, 3), (3, 1)])],
 )
 def test_the_published_schedule_is_not_exact(blocks, sweeps):
-    check_fails(make(schedule="published", blocks=blocks, local_sweeps=sweeps))
+    check_fails(make(schedule=Published(), blocks=blocks, local_sweeps=sweeps))
 
 
 @pytest.mark.full
@@ -124,7 +125,7 @@ def test_anchors_that_move(monkeypatch):
         right = draw_anchors(key, occupancy, anchored=anchored)
         return right._replace(atom_rank=jnp.where(right.instantiated, -1, occupancy.shape[0]))
 
-    monkeypatch.setattr(MODULE, "draw_anchors", movable)
+    monkeypatch.setattr(schedules, "draw_anchors", movable)
     check_fails(make(blocks=2))
 
 
@@ -142,12 +143,12 @@ def test_counts_that_include_the_point_itself(monkeypatch):
 
 @pytest.mark.full
 def test_a_forgotten_discount(monkeypatch):
-    def undiscounted(key, hyper, counts, instantiated):
-        return draw_weights(
-            key, hyper | {"discount": 0.0 * hyper["discount"]}, counts, instantiated
-        )
+    honest = PitmanYor.draw_weights
 
-    monkeypatch.setattr(MODULE, "draw_weights", undiscounted)
+    def undiscounted(self, key, hyper, *args):
+        return honest(self, key, hyper | {"discount": 0.0 * hyper["discount"]}, *args)
+
+    monkeypatch.setattr(PitmanYor, "draw_weights", undiscounted)
     check_fails(make("py", blocks=2), "py")
 
 
@@ -155,12 +156,12 @@ def test_a_forgotten_discount(monkeypatch):
 def test_an_atom_whose_weight_is_lost_as_it_is_demoted(monkeypatch):
     honest = collapsed._demote
 
-    def forgetful(sweep, k):
-        after = honest(sweep, k)
+    def forgetful(sweep, *args):
+        after = honest(sweep, *args)
         return after._replace(atoms=after.atoms._replace(log_tail=sweep.atoms.log_tail))
 
     monkeypatch.setattr(collapsed, "_demote", forgetful)
-    check_fails(make(schedule="demotion"))
+    check_fails(make(schedule=Demotion()))
 
 
 # ------------------------------------------------------------------------- without any data
@@ -173,7 +174,7 @@ def test_the_number_of_clusters_without_data():
     expected = sum(1.2 / (1.2 + i) for i in range(12))
     args = {"num_chains": 512, "num_steps": 1_000, "burn_in": 100}
     data = np.zeros((12, 1))
-    for schedule, blocks, right in [("anchored", 4, True), ("published", 4, False)]:
+    for schedule, blocks, right in [(Anchored(), 4, True), (Published(), 4, False)]:
         kernel = hybrid_mixture(
             DirichletProcess(1.2), flat, schedule=schedule, blocks=blocks, capacity=16
         )

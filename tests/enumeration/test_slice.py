@@ -1,7 +1,6 @@
 """Slice samplers of mixtures against all fifteen partitions of four points."""
 
-from functools import partial
-
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +8,14 @@ import pytest
 
 from sgmc_jax import ShardMap, Vmap, sample
 from sgmc_jax._types import as_keys
-from sgmc_jax.bnp import DirichletProcess, NormalInverseWishart, PitmanYor, _slice, slice_mixture
+from sgmc_jax.bnp import (
+    DirichletProcess,
+    NormalInverseWishart,
+    PitmanYor,
+    _scans,
+    _slice,
+    slice_mixture,
+)
 from sgmc_jax.processes import pitman_yor
 from tests.enumeration.partitions import (
     KEY,
@@ -114,7 +120,7 @@ def test_a_step_of_a_warm_start_is_one_of_online_em(x64):
     mean = jax.tree.map(
         lambda old, new: (1 - share) * old + share * new, before.sums.statistics, expected
     )
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9), after.sums.statistics, mean)
+    chex.assert_trees_all_close(after.sums.statistics, mean, rtol=1e-9)
     gap = after.sums.counts - mean.count  # rounded at random
     assert np.all(np.abs(gap) < 1)
     assert len(np.unique(np.sign(gap))) == 2
@@ -132,7 +138,7 @@ def test_a_warm_start_adds_no_slots_for_sticks_without_points(count):
 
 def test_rounding_keeps_the_mean():
     """A million times 3.1, within five standard errors (6e-7)."""
-    draws = _slice.round_at_random(KEY, jnp.full(1_000_000, 3.1))
+    draws = _scans.round_at_random(KEY, jnp.full(1_000_000, 3.1))
     assert set(np.unique(draws)) == {3, 4}
     assert abs(draws.mean() - 3.1) < 5 * np.sqrt(0.09 / 1e6)
 
@@ -148,22 +154,22 @@ def check_fails(kernel, process="dp", **kwargs):
 def test_swaps_with_the_ratio_upside_down(monkeypatch):
     honest = _slice.swap_neighbours
 
-    def upside_down(key, order, counts, log_stick, log_left):
-        return honest(key, order, -counts, log_stick, log_left)
+    def upside_down(key, order, counts, log_weights):
+        return honest(key, order, -counts, log_weights)
 
     monkeypatch.setattr(_slice, "swap_neighbours", upside_down)
     check_fails(make())
 
 
 def test_a_warm_start_from_drawn_labels(monkeypatch, x64):
-    honest = _slice.SliceMixture._averaged
+    honest = _scans.OnlineEM._averaged
 
-    def drawn(self, count, sums, shard, batch, move):
-        one_hot = move.new == jnp.arange(self.capacity)[:, None]
+    def drawn(self, own, count, before, shard, batch, move):
+        one_hot = move.new == jnp.arange(own.capacity)[:, None]
         move = move._replace(logits=jnp.where(one_hot, 0.0, -jnp.inf))
-        return honest(self, count, sums, shard, batch, move)
+        return honest(self, own, count, before, shard, batch, move)
 
-    monkeypatch.setattr(_slice.SliceMixture, "_averaged", drawn)
+    monkeypatch.setattr(_scans.OnlineEM, "_averaged", drawn)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
         test_a_step_of_a_warm_start_is_one_of_online_em(None)
 
@@ -175,25 +181,25 @@ def test_a_warm_start_without_an_end():
 
 @pytest.mark.full
 def test_sticks_that_miss_their_own_points(monkeypatch):
-    honest = pitman_yor.PitmanYor.draw_sticks
+    honest = pitman_yor.PitmanYor.draw_series
 
     def wrong(self, key, hyper, counts):
         return honest(self, key, hyper, jnp.maximum(counts - 1, 0))
 
-    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_sticks", wrong)
+    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_series", wrong)
     check_fails(make())
 
 
 @pytest.mark.full
 def test_a_discount_forgotten_in_the_tail(monkeypatch):
-    honest = pitman_yor.PitmanYor.draw_sticks
+    honest = pitman_yor.PitmanYor.draw_series
 
     def wrong(self, key, hyper, counts):
         sticks = honest(self, key, hyper, counts)
         bare = honest(self, key, hyper | {"discount": jnp.zeros_like(hyper["discount"])}, counts)
         return jax.tree.map(lambda x, y: jnp.where(_slice.in_use(counts), x, y), sticks, bare)
 
-    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_sticks", wrong)
+    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_series", wrong)
     check_fails(make("py"), "py")
 
 

@@ -1,8 +1,10 @@
 """Tiles of items by label, and the statistics that are sums over them."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from sgmc_jax.arrays import Tiles
@@ -83,9 +85,7 @@ def test_moved_statistics_are_gains_less_losses(family, x64):
     items = np.random.default_rng(1).integers(0, 9, shape)
     gain, loss = (family.label_statistics(items, labels, 6) for labels in (new, old))
     moved = family.moved_statistics(items, old, new, 6)
-    jax.tree.map(
-        lambda m, a, b: np.testing.assert_allclose(m, a - b, 1e-9, 1e-9), moved, gain, loss
-    )
+    chex.assert_trees_all_close(moved, optax.tree.sub(gain, loss), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dim", [1, 16, 17, 40])

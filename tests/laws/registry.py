@@ -93,7 +93,8 @@ ZERO = np.zeros(DIM, np.float32)
 POINTS = np.array([[-1.3], [-0.4], [0.2], [0.9], [2.1]], np.float32)
 WORD_COUNTS = _rng.poisson(1.5, (5, 4)).astype(np.float32)
 RESTAURANTS = bnp.Groups(POINTS[[0, 1, 2, 3, 4, 0]].reshape(3, 2, 1), np.array([2, 1, 2]))
-DP, IBP = bnp.DirichletProcess(0.8), bnp.BetaBernoulli(1.5)
+DP, PY = bnp.DirichletProcess(0.8), bnp.PitmanYor(1.0, 0.3, (2.0, 2.0))
+IBP = bnp.BetaBernoulli(1.5)
 GAMMA_POISSON = bnp.GammaPoisson(1.5)
 HDP = bnp.HierarchicalDirichletProcess(1.0, 1.0, group_prior=(2.0, 2.0))
 NORMAL = bnp.NormalKnownCovariance(0.0, 1.0, 2.5)
@@ -202,8 +203,10 @@ CASES = [
     Case("draw", lambda h: normal(0.0), ZERO, None, sized=False, **_quiet, **_exact),
     Case("functions", lambda h: autoregression(), ZERO, None, sized=False, **_quiet, **_exact),
     _mixture(bnp.hybrid_mixture, blocks=3, local_sweeps=2),
-    _mixture(bnp.hybrid_mixture, schedule="demotion", process=bnp.PitmanYor(1.0, 0.3, (2.0, 2.0))),
-    _mixture(bnp.hybrid_mixture, schedule="published", blocks=2),
+    _mixture(
+        bnp.hybrid_mixture, schedule=bnp.Demotion(), process=bnp.PitmanYor(1.0, 0.3, (2.0, 2.0))
+    ),
+    _mixture(bnp.hybrid_mixture, schedule=bnp.Published(), blocks=2),
     _mixture(bnp.collapsed_mixture),
     _mixture(bnp.warm_mixture, blocks=3),
     _mixture(bnp.asynchronous_mixture, blocks=3),

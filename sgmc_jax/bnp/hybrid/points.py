@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from ..families import Family
+from ...families import Family
+from .anchors import visited
 
 
 class Atoms(NamedTuple):
@@ -18,6 +19,13 @@ class Atoms(NamedTuple):
     instantiated: Bool[Array, " K"]
     log_weight: Float[Array, " K"]
     log_tail: Float[Array, ""]
+
+
+class Members(NamedTuple):
+    """Each slot's members by number and sum."""
+
+    counts: Int[Array, " K"]
+    statistics: PyTree
 
 
 class Sweep(NamedTuple):
@@ -45,7 +53,9 @@ def sweep_block(
     labels: Int[Array, " n"],
     uniforms: Float[Array, "sweeps n"],
     *,
-    demote: bool,
+    demote: bool = False,
+    known: Members | None = None,
+    cradles: Bool[Array, " K"] | None = None,
 ) -> tuple[Int[Array, " n"], Bool[Array, ""]]:
     """Gibbs sweeps over a block's points, with the atoms of the tail integrated out.
 
@@ -62,20 +72,26 @@ def sweep_block(
         loglik: the log likelihood of every item under the instantiated atoms.
         real: False for padding, which is left alone.
         uniforms: one number in (0, 1] a visit.
+        known: each slot's members, of which the block's are some; by default these are all.
+        cradles: the slots in which clusters may be born, if they are free; by default all.
 
     Returns:
         the labels, and whether a birth found no free slot.
     """
     capacity = loglik.shape[0]
-    counts = jnp.zeros(capacity, jnp.int32).at[labels].add(real.astype(jnp.int32))
-    stats = family.label_statistics(items, jnp.where(real, labels, -1), capacity)
-    predictive = family.predictive(stats)
-    start = Sweep(labels, counts, stats, predictive, atoms, counts, jnp.zeros((), bool))
-    anywhere = jnp.ones(capacity, bool)
-    return sweep_from(family, hyper, start, loglik, items, real, uniforms, anywhere, demote=demote)
+    if known is None:
+        counts = jnp.zeros(capacity, jnp.int32).at[labels].add(real.astype(jnp.int32))
+        stats = family.label_statistics(items, jnp.where(real, labels, -1), capacity)
+        known = Members(counts, stats)
+    if cradles is None:
+        cradles = jnp.ones(capacity, bool)
+    counts, stats = known
+    law, none = family.predictive(stats), jnp.zeros((), bool)
+    start = Sweep(labels, counts, stats, law, atoms, counts, none)
+    return _visit_all(family, hyper, start, loglik, items, real, uniforms, cradles, demote)
 
 
-def sweep_from(
+def _visit_all(
     family: Family,
     hyper: dict[str, Array],
     start: Sweep,
@@ -84,14 +100,9 @@ def sweep_from(
     real: Bool[Array, " n"],
     uniforms: Float[Array, "sweeps n"],
     cradles: Bool[Array, " K"],
-    *,
     demote: bool,
 ) -> tuple[Int[Array, " n"], Bool[Array, ""]]:
-    """`sweep_block`, from counts and statistics that may include items outside the block.
-
-    Args:
-        cradles: the slots in which clusters may be born, if they are free.
-    """
+    """The points of a block one after the other, in every sweep."""
     empty = family.zero_statistics(1, jax.tree.map(lambda x: x[0], items))
     log_prior = jax.vmap(lambda item: family.log_predictive(empty, item)[0])(items)
 
@@ -99,7 +110,7 @@ def sweep_from(
         i, uniform = turn
         item = jax.tree.map(lambda x: x[i], items)
         old, sign = sweep.labels[i], real[i].astype(jnp.int32)
-        sweep = _demote(sweep, old) if demote else sweep
+        sweep = _demote(sweep, old, real[i]) if demote else sweep
         tail = ~sweep.atoms.instantiated
         left = _changed(family, _row(sweep, old), item, -sign, tail[old])
         others = sweep._replace(counts=sweep.counts.at[old].set(left.count))
@@ -164,17 +175,15 @@ def _put(old: Array, new: Array, x: Array, of_old: Array, of_new: Array) -> Arra
     return jax.lax.fori_loop(0, 2, write, x)
 
 
-def _demote(sweep: Sweep, k: Array) -> Sweep:
-    """The sweep with one point of slot k visited; with the last one, its atom joins the tail."""
-    unvisited, atoms = sweep.unvisited.at[k].add(-1), sweep.atoms
-    last = atoms.instantiated[k] & (unvisited[k] == 0)
+def _demote(sweep: Sweep, k: Array, real: Array) -> Sweep:
+    """The sweep as a point of slot k is visited; an atom of which it is the last joins the tail."""
+    atoms, has = sweep.atoms, real & (jnp.arange(sweep.unvisited.shape[0]) == k)
+    unvisited, instantiated = visited(sweep.unvisited, atoms.instantiated, has)
+    demoted = atoms.instantiated[k] & ~instantiated[k]
     joined = jnp.logaddexp(atoms.log_tail, atoms.log_weight[k])
+    log_tail = jnp.where(demoted, joined, atoms.log_tail)
     return sweep._replace(
-        unvisited=unvisited,
-        atoms=atoms._replace(
-            instantiated=atoms.instantiated.at[k].set(atoms.instantiated[k] & ~last),
-            log_tail=jnp.where(last, joined, atoms.log_tail),
-        ),
+        unvisited=unvisited, atoms=atoms._replace(instantiated=instantiated, log_tail=log_tail)
     )
 
 
@@ -187,7 +196,7 @@ def _logits(
     item: Any,
     old: Array,
     law: PyTree,
-) -> Float[Array, " K+1"]:
+) -> Float[Array, " choices"]:
     """The log weights of a new cluster and of every slot, of which `old` has another `law`."""
     (instantiated, log_weight, log_tail), counts = sweep.atoms, sweep.counts
     a, d = hyper["concentration"], hyper["discount"]
@@ -214,15 +223,15 @@ def pick(logits: Array, uniform: Array) -> Array:
 
 
 def pick_columns(logits: Float[Array, "K n"], uniforms: Float[Array, " n"]) -> Int[Array, " n"]:
-    """An index for each column, by inversion; a loop over rows is 8 times faster than `cumsum`."""
+    """An index for each column, by inversion, in loops over the rows: `cumsum` takes far longer."""
     weights = jnp.exp(logits - jnp.max(logits, axis=0))
     zero = jnp.zeros_like(uniforms)
-    total, _ = jax.lax.scan(lambda total, row: (total + row, None), zero, weights)
+    total, _ = jax.lax.scan(lambda total, row: (total + row, None), zero, weights, unroll=4)
 
-    def pass_by(carry: tuple[Array, Array], row: Array) -> tuple[tuple[Array, Array], None]:
-        below, index = carry
-        below = below + row  # the very sums of the first loop: the last one is the total
-        return (below, index + (below < uniforms * total)), None
+    def pass_by(carry: Array, row: Array) -> tuple[Array, None]:
+        below = carry[0] + row  # the very sums of the first loop: the last one is the total
+        return jnp.stack([below, carry[1] + (below < uniforms * total)]), None
 
-    (_, index), _ = jax.lax.scan(pass_by, (zero, zero.astype(jnp.int32)), weights)
-    return index
+    # one array for both, which XLA's older emitter keeps in one loop
+    (_, index), _ = jax.lax.scan(pass_by, jnp.stack([zero, zero]), weights, unroll=4)
+    return index.astype(jnp.int32)

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from .. import _tree
-from ..families import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
-from ..processes import FeatureProcess
-from ..random import poisson
-from ..random.words import uniform, word_keys, word_pair
+from ...families import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
+from ...processes import FeatureProcess
+from ...random import poisson
+from ...random.words import uniform, word_keys, word_pair
+from .anchors import visited
 
 
 class Atoms(NamedTuple):
@@ -93,7 +94,7 @@ def sweep_block(
         likelihood = family.alone(hyper, left.params, left.stats, shared, own, item, old)
         entries, likelihood = _entries(process, hyper, left, likelihood, turn, old, num_items)
         entries, params, lost = _singletons(family, left.params, likelihood, own, turn, entries)
-        entries, params = _tree.where(real, (entries, params), (old, left.params))
+        entries, params = optax.tree.where(real, (entries, params), (old, left.params))
         joined = left._replace(params=params, overflow=left.overflow | (lost & real))
         return _move(family, joined, item, entries, real.astype(jnp.int32)), entries
 
@@ -146,9 +147,7 @@ def _move(family: FeatureFamily, sweep: Sweep, item: Any, entries: Array, sign: 
 
 def _demote(family: FeatureFamily, sweep: Sweep, entries: Array) -> Sweep:
     """The sweep as a row is about to be visited: atoms that no later row has join the tail."""
-    has = entries > 0
-    unvisited = sweep.unvisited - has
-    instantiated = sweep.atoms.instantiated & ~(has & (unvisited == 0))
+    unvisited, instantiated = visited(sweep.unvisited, sweep.atoms.instantiated, entries > 0)
     stats, params = family.demote(sweep.stats, sweep.params, instantiated)
     return sweep._replace(
         atoms=sweep.atoms._replace(instantiated=instantiated),
@@ -218,4 +217,4 @@ def _singletons(
     newborn = family.births(turn.key, params, born)
     taken = jnp.log(turn.accept) < likelihood.ratio(proposal, newborn)
     lost = turn.births > jnp.sum(own)
-    return *_tree.where(taken, (proposal, newborn), (entries, params)), lost
+    return *optax.tree.where(taken, (proposal, newborn), (entries, params)), lost

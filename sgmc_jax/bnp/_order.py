@@ -1,0 +1,36 @@
+"""The order in which a slice sampler's clusters have the terms of a series."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+
+def swap_neighbours(
+    key: Any, order: Array, counts: Array, log_weights: Float[Array, " K"]
+) -> Int[Array, " K"]:
+    """Exchange the clusters of neighbouring terms, first of even pairs, then of odd ones.
+
+    Accepted with probability min(1, (w_j / w_{j+1})^(m_{j+1} - m_j)); without it large clusters
+    hardly ever come first.
+    """
+    log_ratio = log_weights[:-1] - log_weights[1:]
+    uniforms = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
+    index = jnp.arange(len(order))
+    for parity in (0, 1):
+        sizes = counts[order]
+        gain = (sizes[1:] - sizes[:-1]) * log_ratio
+        # empty clusters stay, or slots from past the capacity would come down in time
+        some = sizes[1:] + sizes[:-1] != 0
+        swap = some & (index[:-1] % 2 == parity) & (jnp.log(uniforms) < gain)
+        step = jnp.zeros_like(index).at[:-1].add(swap).at[1:].add(-swap.astype(index.dtype))
+        order = order[index + step]
+    return order
+
+
+def in_use(counts: Int[Array, " K"]) -> Bool[Array, " K"]:
+    """Which terms are not past the last that has points."""
+    return jnp.flip(jax.lax.cummax(jnp.flip(counts > 0).astype(jnp.int32))) > 0

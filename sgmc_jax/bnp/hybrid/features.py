@@ -1,0 +1,255 @@
+"""Distributed, partially collapsed sampling of latent features."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Int, PyTree
+
+from ..._types import Data
+from ...collective import Dist, Shard, as_shard
+from ...families import FeatureFamily, FeatureRows
+from ...processes import FeatureProcess
+from ...random.words import uniform, word_keys, word_pair
+from .._starts import check_features, check_parts, pinned, start_features
+from .anchors import Anchors
+from .blocks import Blocks, Rows
+from .kernel import Hybrid, HybridModel, HybridState, HybridSums, Round, StepKeys
+from .rows import Atoms, draw_entries, sweep_block
+from .schedules import Anchored, Schedule
+
+
+class LatentFeatures(HybridModel):
+    """Features: each item has any number of them, an entry for every slot.
+
+    The chain lives on the features and the hyper-parameters. The parameters in the position are
+    drawn given these if the family integrates them out; the centre is then what the sums subtract.
+    """
+
+    local: ClassVar[str] = "features"
+    keys: ClassVar[tuple[str, ...]] = tuple("hyper star weight atom off tail end".split())
+
+    process: FeatureProcess
+    family: FeatureFamily
+
+    def __check_init__(self):
+        check_parts(self.process, self.family, (FeatureProcess, FeatureFamily))
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        return self.process, self.family
+
+    def init(self, key: Any, position: Any, blocks: Blocks, capacity: int) -> HybridState:
+        shared = self.process.start() | self.family.start()
+        params = self.family.parameters(key, capacity, blocks.shard.items)
+        if isinstance(position, Dist):
+            shared = pinned(shared | position.shared, *self.parts)
+            fill = lambda given, all_: jnp.concatenate([given, all_[len(given) :]])
+            params = jax.tree.map(fill, shared.get("parameters", params), params)
+        features = start_features(position, blocks.num_rows, self.process.dtype, capacity)
+        position = Dist(shared | {"parameters": params}, {"features": features})
+        return self._at(position, params, blocks)
+
+    def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
+        return self._at(state.position, self._reference(state), blocks)
+
+    def _at(self, position: Dist, params: PyTree, blocks: Blocks) -> HybridState:
+        """The state at a position, its sums about these parameters."""
+        z = self.entries(position.local["features"], blocks)
+        own = self._sums(params, z, blocks, jnp.zeros((), bool))
+        return HybridState(position, blocks.comm.sum(own), self._kept(params))
+
+    def entries(self, local: Array, blocks: Blocks) -> Array:
+        """Whole numbers, zero in padding."""
+        return jnp.where(blocks.real[:, None], blocks.pad(local).astype(jnp.int32), 0)
+
+    def draw(
+        self, keys: StepKeys, state: HybridState, anchors: Anchors, z: Array, blocks: Blocks
+    ) -> tuple[dict[str, Array], Atoms, PyTree]:
+        """mu_A and theta_A; the parameters of the tail are integrated out."""
+        sums, num_items = state.sums, blocks.shard.total
+        params, hyper = self._reference(state), dict(state.position.shared)
+        del hyper["parameters"]
+        hyper = self.process.redraw(keys.hyper, hyper, sums.counts, num_items)
+        args = sums.statistics, sums.counts, _rows(z, blocks), num_items, blocks.comm
+        hyper, params = self.family.redraw(keys.atom, hyper, params, *args)
+        log_weight = self.process.draw_weights(keys.weight, hyper, sums.counts, num_items)
+        atoms = Atoms(anchors.instantiated, log_weight)
+        return hyper, atoms, self.family.marginalise(params, atoms.instantiated)
+
+    def off_star(self, now: Round, anchors: Anchors, z: Array) -> Array:
+        """New entries of instantiated features, all rows at once, column by column."""
+        atoms, blocks, rows = now.atoms, now.blocks, _rows(z, now.blocks)
+        rank_key, mark_key, entry_key = jax.random.split(now.keys.off, 3)
+        rank = blocks.rank(rank_key)
+        first = anchors.by_entry(blocks.block, rank, rows.features > 0)
+        frozen = anchors.since(blocks.block, first) >= rank
+        order = _random_order(mark_key, atoms.instantiated)
+        index, dtype = blocks.index.astype(jnp.uint32), atoms.log_weight.dtype
+
+        def sweep(loop: tuple, cipher: Array) -> tuple[tuple, None]:
+            def column(j: Array, loop: tuple) -> tuple:
+                (features, likelihood), k = loop, order[j]
+                word, _ = word_pair((cipher[0], cipher[1]), index, k, dtype)
+                log_step = partial(self.process.log_step, atoms.log_weight[k])
+                new, likelihood = draw_entries(
+                    self.process,
+                    likelihood,
+                    log_step,
+                    k,
+                    features[k],
+                    uniform(word, dtype),
+                    frozen[k],
+                )
+                return features.at[k].set(new), likelihood
+
+            return jax.lax.fori_loop(0, jnp.sum(atoms.instantiated), column, loop), None
+
+        start = rows.features, self.family.together(now.hyper, now.theta, rows)
+        ciphers = jax.random.bits(entry_key, (now.num_sweeps, 2), jnp.uint32)
+        (features, _), _ = jax.lax.scan(sweep, start, ciphers)
+        return features.T
+
+    def sweep(self, now: Round, z: Array, rows: Rows) -> tuple[Array, tuple[PyTree, Array]]:
+        """All entries of a block's rows, and the parameters of the newborn."""
+        items = jax.tree.map(rows, now.blocks.shard.items)
+        features, params, lost = sweep_block(
+            now.keys.tail,
+            self.process,
+            self.family,
+            now.hyper,
+            now.atoms,
+            now.theta,
+            now.counts,
+            FeatureRows(items, rows(z).T, rows(now.blocks.real)),
+            now.blocks.shard.total,
+            num_sweeps=now.num_sweeps,
+            demote=now.demotes,
+        )
+        changed = self.family.explicit or now.demotes
+        return features, (params if changed else (), lost)
+
+    def synchronise(self, now: Round, z: Array, known: tuple[PyTree, Array]) -> HybridState:
+        blocks, (changed, lost) = now.blocks, known
+        features = blocks.unpad(z).astype(self.process.dtype)
+        params = changed if now.demotes else now.theta
+        own = self._sums(params, z, blocks, lost)
+        sums, changed = blocks.comm.sum((own, changed))
+        params = changed if self.family.explicit else params
+        args = now.hyper, params, sums.statistics, sums.counts
+        drawn = self.family.report(now.keys.end, *args)
+        position = Dist(now.hyper | {"parameters": drawn}, {"features": features})
+        return HybridState(position, sums, self._kept(params))
+
+    def check(self, position: Any, data: Data, capacity: int) -> None:
+        if not isinstance(data, Shard):
+            self.family.check(data)
+            check_features(self.process, capacity, position, as_shard(data).capacity)
+
+    def _reference(self, state: HybridState) -> PyTree:
+        """The parameters that the statistics subtract; the chain's own if they are explicit."""
+        return state.position.shared["parameters"] if self.family.explicit else state.centre
+
+    def _kept(self, params: PyTree) -> PyTree:
+        return () if self.family.explicit else params
+
+    def _sums(self, params: PyTree, z: Array, blocks: Blocks, lost: Array) -> HybridSums:
+        """This shard's part of the sums."""
+        rows = _rows(z, blocks)
+        statistics = self.family.statistics(params, rows)
+        return HybridSums(blocks.occupancy(rows.features), statistics, lost.astype(jnp.int32))
+
+
+def _rows(z: Array, blocks: Blocks) -> FeatureRows:
+    """The items with their entries, which are (n, K) outside and (K, n) inside."""
+    return FeatureRows(blocks.shard.items, z.T, blocks.real)
+
+
+def _random_order(key: Any, mask: Bool[Array, " K"]) -> Int[Array, " K"]:
+    """The slots of the mask in a random order that no others change, before the others."""
+    (cipher,) = word_keys(key, 1)
+    mark, _ = word_pair(cipher, jnp.arange(mask.shape[0], dtype=jnp.uint32), 0, jnp.float32)
+    return jnp.argsort(jnp.where(mask, mark, ~jnp.zeros_like(mark)))
+
+
+def hybrid_features(
+    process: FeatureProcess,
+    family: FeatureFamily,
+    *,
+    schedule: Schedule = Anchored(),
+    blocks: int = 1,
+    local_sweeps: int = 1,
+    capacity: int = 16,
+) -> Hybrid:
+    """Partially collapsed Gibbs sampling of latent features.
+
+    Every item has a few of infinitely many features. In each step one block of items, drawn at
+    random, is swept row by row with the features that only it uses integrated out (the tail), so
+    that features are born and die there. For all others (the atoms A) weights and parameters are
+    drawn, with `BetaBernoulli(a, c)` and m_k of n items in column k
+
+        mu_k ~ Beta(m_k, n - m_k + c),   theta_A ~ p(theta_A | Z, X),
+
+    and the rows of all other blocks move at once, column by column in a random order,
+
+        P(Z_ik = 1) : P(Z_ik = 0) = mu_k f(x_i | Z_ik = 1) : (1 - mu_k) f(x_i | Z_ik = 0).
+
+    In the designated block mu_k / (1 - mu_k) is m / (n - 1 + c - m) for a feature of the tail that
+    m other items have, and f integrates over its parameters. The columns that a row has to itself
+    are proposed anew, Poisson(a c / (c + n - 1)) of them, and taken by their likelihood ratio.
+
+    The schedules are those of `hybrid_mixture`: `Anchored()` (an atom's first row off the
+    designated block, in a random order, keeps it, and earlier rows may not have it) and
+    `Demotion()` (serial) are exact. `Published()` is not: without data, n = 1, an active feature
+    survives too often and the expected number of features is a (1 + c) / c instead of a.
+
+    Targets:
+        the posterior of the features, in no order, their parameters, and the hyper-parameters that
+        have a prior, exactly for the first two schedules and any number of blocks and sweeps.
+
+    Args:
+        process: `BetaBernoulli(mass, concentration)`, or `GammaPoisson` for features that an item
+            has several times.
+        family: `LinearGaussian(dim)`, or `FeatureLikelihood` for a likelihood of your own.
+        schedule: see above.
+        blocks: P, the number of blocks; a multiple of the engine's shards. 1 for `Demotion()`.
+        local_sweeps: L, the sweeps over every block in a step.
+        capacity: the number of slots to begin with; the runner doubles it when it is used up, and
+            the chain does not depend on it.
+
+    State:
+        `position = Dist(shared, local)`: in `shared` the hyper-parameters and `parameters`, K rows,
+        zero for free slots; in `local` the `features`, (N, capacity), bool for `BetaBernoulli` and
+        int32 for `GammaPoisson`. Where the family integrates parameters out, those of all features
+        are drawn for the report, theta ~ p(theta | Z, X), at the end of a step, and the next step
+        does not depend on them. The initial position is `None` (one feature that all items have),
+        or an array of features with at most `capacity` columns, as `Dist({}, {"features":
+        features})` where they are on shards; `parameters` in its shared part may have as few rows.
+
+    Info:
+        `active`, the number of features; `overflow`, whether a birth found no slot.
+
+    Raises:
+        ValueError, TypeError: if a number is out of its range or the data unfit for the family.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import sample
+        >>> from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features
+        >>> X = jnp.tile(jnp.array([[3.0, 0.0], [0.0, 3.0], [3.0, 3.0]]), (4, 1))
+        >>> kernel = hybrid_features(BetaBernoulli(1.0), LinearGaussian(2, 0.3, 3.0), blocks=2)
+        >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=30)
+        >>> run.trace.local["features"].shape
+        (30, 12, 16)
+
+    Reference:
+        Dubey, Zhang, Xing and Williamson (2020), Distributed, partially collapsed MCMC for Bayesian
+        nonparametrics, algorithms 1 to 3. The exact schedules are not theirs, nor is the random
+        order of columns: visited by slot, they bias even collapsed Gibbs sampling. Their equation 5
+        holds for c = 1 with m_k and n that leave out the row itself.
+    """
+    model = LatentFeatures(process, family)
+    return Hybrid(model, blocks, capacity, schedule=schedule, local_sweeps=local_sweeps)

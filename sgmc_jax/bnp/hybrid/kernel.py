@@ -1,0 +1,222 @@
+"""The step that all hybrid samplers share, and the protocol of what they sample."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PyTree
+
+from ... import _checks
+from ..._types import Data, Kernel, Key, as_keys
+from ...collective import Collective, Dist
+from ...contract import SlotInfo
+from .._starts import with_own_hyper
+from .anchors import Anchors
+from .blocks import Blocks, Rows
+from .schedules import Anchored, Demotion, Published, Schedule
+
+
+class HybridSums(NamedTuple):
+    """All that shards know of each other: sums over items, added up in one synchronisation.
+
+    The number of items of each block with each atom, the family's statistics, the number of shards
+    on which a birth found no slot, and what a model needs besides.
+    """
+
+    occupancy: Int[Array, "P K"]
+    statistics: PyTree
+    overflow: Int[Array, ""]
+    more: PyTree = None
+
+    @property
+    def counts(self) -> Int[Array, " K"]:
+        """The number of items with each atom; 0 for a free slot."""
+        return jnp.sum(self.occupancy, axis=0)
+
+
+class HybridState(NamedTuple):
+    """Where a chain is.
+
+    `position.shared` holds what is not of the items, hyper-parameters above all, `position.local`
+    the items' labels or entries. `sums.statistics` are taken about `centre`: a point amid the data,
+    or, of features, the parameters of which they subtract the fit.
+    """
+
+    position: Dist
+    sums: HybridSums
+    centre: PyTree = None
+
+    @property
+    def slots(self) -> SlotInfo:
+        """The info of the step that ended in this state."""
+        active = jnp.sum(self.sums.counts > 0, dtype=jnp.int32)
+        return SlotInfo(active, self.sums.overflow > 0)
+
+
+class StepKeys(NamedTuple):
+    """The keys of a step's draws, by what is drawn."""
+
+    hyper: Any = None
+    star: Any = None
+    rank: Any = None
+    weight: Any = None
+    atom: Any = None
+    off: Any = None
+    tail: Any = None
+    end: Any = None
+
+
+class Round(NamedTuple):
+    """What a shard knows between two synchronisations.
+
+    The keys of the step, the shard's blocks, hyper-parameters, the `atoms` (which have a field
+    `instantiated`), theta (what their parameters are to the sweeps), the items with each atom at
+    the last synchronisation, and how often and how to sweep.
+    """
+
+    keys: StepKeys
+    blocks: Blocks
+    hyper: dict[str, Array]
+    atoms: Any
+    theta: PyTree
+    counts: Int[Array, " K"]
+    num_sweeps: int
+    demotes: bool
+
+
+class HybridModel(eqx.Module):
+    """What a hybrid sampler samples: a process, a family, and how items move among their atoms.
+
+    A step calls `draw`, then `off_star` for the items off the designated block and `sweep` for the
+    others, then `synchronise`. Their z are the labels or entries of all rows of a shard.
+
+    Attributes:
+        local: the name of z in `position.local`.
+        keys: the names of a step's keys, in the order in which they are split.
+        schedules: the schedules that it knows.
+    """
+
+    local: ClassVar[str]
+    keys: ClassVar[tuple[str, ...]]
+    schedules: ClassVar[tuple[type[Schedule], ...]] = (Anchored, Demotion, Published)
+
+    process: eqx.AbstractVar[Any]
+    family: eqx.AbstractVar[Any]
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The parts that have hyper-parameters."""
+        return (self.process,)
+
+    @abstractmethod
+    def init(self, key: Any, position: Any, blocks: Blocks, capacity: int) -> HybridState:
+        """The state at a position as users give it."""
+
+    @abstractmethod
+    def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
+        """The state after something else has moved the position."""
+
+    def about(self, centre: PyTree) -> HybridModel:
+        """The model with its statistics about the centre of a state."""
+        return self
+
+    def entries(self, local: Array, blocks: Blocks) -> Array:
+        """z, from what the position says of the items."""
+        return blocks.pad(local)
+
+    @abstractmethod
+    def draw(
+        self, keys: StepKeys, state: HybridState, anchors: Anchors, z: Array, blocks: Blocks
+    ) -> tuple[dict[str, Array], Any, PyTree]:
+        """Hyper-parameters, atoms and theta, alike on all shards but for what is of their items."""
+
+    @abstractmethod
+    def off_star(self, now: Round, anchors: Anchors, z: Array) -> Array:
+        """New z among the instantiated atoms, all rows at once; anchors keep theirs."""
+
+    @abstractmethod
+    def sweep(self, now: Round, z: Array, rows: Rows) -> tuple[Array, tuple[PyTree, Array]]:
+        """Sweeps over one block, its rows taken by `rows`, with all other atoms integrated out.
+
+        Returns:
+            their z, what else the synchronisation must know, and whether a birth found no slot.
+        """
+
+    @abstractmethod
+    def synchronise(self, now: Round, z: Array, known: tuple[PyTree, Array]) -> HybridState:
+        """The state that a step ends in: the one place where shards meet.
+
+        Args:
+            known: what `sweep` returned, zeros on the shards that have swept no block.
+        """
+
+    @abstractmethod
+    def check(self, position: Any, data: Data, capacity: int) -> None:
+        """Raise if a concrete start or data is unfit."""
+
+
+class BlockKernel(Kernel):
+    """A kernel on the states of a hybrid sampler's model."""
+
+    model: HybridModel
+    blocks: int = eqx.field(static=True)
+    capacity: int = eqx.field(static=True)
+    comm: Collective = Collective()
+
+    def __check_init__(self):
+        _checks.whole("blocks", self.blocks)
+        _checks.whole("capacity", self.capacity)
+
+    def init(self, key: Key, position: Any, data: Data) -> HybridState:
+        return self.model.init(as_keys(key).noise, position, self._blocks(data), self.capacity)
+
+    def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
+        return self.model.refresh(as_keys(key).noise, state, self._blocks(data), self.capacity)
+
+    def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
+        return self.refresh(key, with_own_hyper(state, *self.model.parts), data)
+
+    def check(self, position: Any, data: Data) -> None:
+        self.model.check(position, data, self.capacity)
+
+    def _blocks(self, data: Data) -> Blocks:
+        return Blocks.of(data, self.blocks, self.comm)
+
+
+class Hybrid(BlockKernel):
+    """The kernel behind `hybrid_mixture`, `hybrid_features` and `hybrid_hdp`."""
+
+    schedule: Schedule = eqx.field(kw_only=True)
+    local_sweeps: int = eqx.field(static=True, kw_only=True)
+
+    def __check_init__(self):
+        _checks.whole("local_sweeps", self.local_sweeps)
+        if not isinstance(self.schedule, self.model.schedules):
+            known = ", ".join(f"{kind.__name__}()" for kind in self.model.schedules)
+            raise TypeError(f"schedule must be one of {known}, got {self.schedule!r}")
+        self.schedule.check(self.blocks, self.local_sweeps)
+
+    def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
+        """A synchronisation's draws, then every block by itself, then the next synchronisation."""
+        given, names = as_keys(key), self.model.keys
+        keys = StepKeys(**dict(zip(names, jax.random.split(given.noise, len(names)))))
+        model, blocks, sums = self.model.about(state.centre), self._blocks(data), state.sums
+        z = model.entries(state.position.local[model.local], blocks)
+        anchors = self.schedule.anchors(keys.star, sums.occupancy)
+        drawn = model.draw(keys, state, anchors, z, blocks)
+        demotes = self.schedule.demotes
+        now = Round(keys, blocks, *drawn, sums.counts, self.local_sweeps, demotes)
+
+        if self.blocks > 1:
+            moved = model.off_star(now, anchors, z)
+            off = blocks.real & (blocks.block != anchors.star)
+            z = jnp.where(off.reshape(-1, *(1,) * (z.ndim - 1)), moved, z)
+        sweep = partial(model.sweep, now, z)
+        z, known = self.schedule.births(sweep, anchors, blocks, sums, given.count, z)
+        state = model.synchronise(now, z, known)
+        return state, state.slots

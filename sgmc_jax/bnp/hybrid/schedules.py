@@ -1,0 +1,139 @@
+"""Schedules of a hybrid step: what is instantiated, what may move, and where atoms are born."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PyTree
+
+from ... import _checks
+from ..._checks import real
+from .anchors import Anchors, draw_anchors
+from .blocks import Blocks
+
+
+class Schedule(eqx.Module):
+    """What a step of a hybrid sampler instantiates, what may move, and where atoms are born.
+
+    Attributes:
+        demotes: whether atoms are integrated out again as their last item is visited.
+    """
+
+    demotes: ClassVar[bool] = False
+
+    @abstractmethod
+    def anchors(self, key: Any, occupancy: Int[Array, "P K"]) -> Anchors:
+        """The designated block, and which atoms are instantiated, where they begin.
+
+        Args:
+            occupancy: the number of items of each block with each atom.
+        """
+
+    def births(
+        self, sweep: Callable, anchors: Anchors, blocks: Blocks, sums: Any, count: Any, z: Array
+    ) -> tuple[Array, PyTree]:
+        """The sweeps in which atoms are born: here, in the designated block.
+
+        Args:
+            sweep: given a function that takes a block's rows out of an array along an axis, returns
+                the block's new rows, and what else is to be known of it; `Warm` and `Asynchronous`
+                say more of a block.
+            sums: those of the last synchronisation.
+            count: the index of the step, or `None`.
+            z: the labels or entries of all rows.
+        """
+        return blocks.on_star(anchors.star, sweep, z)
+
+    def check(self, blocks: int, local_sweeps: int) -> None:
+        """Raise on numbers of blocks and sweeps that do not go with the schedule."""
+
+
+class Anchored(Schedule):
+    """Exact, in any number of blocks. A is what other blocks use.
+
+    In a random order of their items each atom's first item (its anchor) keeps it, and earlier items
+    may not take it: what A is then depends on no entry that moves.
+    """
+
+    def anchors(self, key: Any, occupancy: Array) -> Anchors:
+        return draw_anchors(key, occupancy, anchored=True)
+
+
+class Demotion(Schedule):
+    """Exact and serial, in one block. A is every atom in use.
+
+    An atom is integrated out again, with its weight, as its last item that has not been visited is
+    visited.
+    """
+
+    demotes: ClassVar[bool] = True
+
+    def anchors(self, key: Any, occupancy: Array) -> Anchors:
+        return draw_anchors(key, occupancy, anchored=False)
+
+    def check(self, blocks: int, local_sweeps: int) -> None:
+        if blocks > 1 or local_sweeps > 1:
+            raise ValueError(
+                "blocks and local_sweeps must be 1 for the schedule Demotion(), which is serial: "
+                f"got {blocks} and {local_sweeps}"
+            )
+
+
+class Published(Schedule):
+    """The schedule of Dubey et al. (2020): A is every atom in use, and every item is free.
+
+    It is *not* exact: A depends on entries that move. With several blocks atoms die on all and are
+    born on one.
+    """
+
+    def anchors(self, key: Any, occupancy: Array) -> Anchors:
+        return draw_anchors(key, occupancy, anchored=False)
+
+
+class Warm(Published):
+    """`Published`, with births in all blocks at first, and in ever fewer; see `warm_mixture`.
+
+    After t steps there are births in max(1, ceil(P 2^(-t / cooling))) blocks, drawn in every step;
+    block p puts new clusters into the slots k = p mod P.
+
+    Args:
+        cooling: the number of steps in which the number of these blocks halves.
+    """
+
+    cooling: Array = eqx.field(converter=real("cooling"), default=3.0)
+
+    def __check_init__(self):
+        _checks.positive("cooling", self.cooling)
+
+    def births(
+        self, sweep: Callable, anchors: Anchors, blocks: Blocks, sums: Any, count: Any, z: Array
+    ) -> tuple[Array, PyTree]:
+        num, slot = blocks.num_blocks, jnp.arange(sums.counts.shape[0])
+        # the power underflows in the end, but one block is always left
+        count = jnp.asarray(0 if count is None else count)
+        eligible = jnp.maximum(1, jnp.ceil(num * 0.5 ** (count / self.cooling)))
+        cradled = lambda p, rows: sweep(rows, cradles=slot % num == p)
+        return blocks.on_several(anchors.block_rank < eligible, cradled, z)
+
+
+class Asynchronous(Schedule):
+    """All blocks at once, everything integrated out, from sums out of date.
+
+    See `asynchronous_mixture`. It is *not* exact.
+    """
+
+    def anchors(self, key: Any, occupancy: Array) -> Anchors:
+        """Nothing is instantiated."""
+        return draw_anchors(key, jnp.zeros_like(occupancy), anchored=False)
+
+    def births(
+        self, sweep: Callable, anchors: Anchors, blocks: Blocks, sums: Any, count: Any, z: Array
+    ) -> tuple[Array, PyTree]:
+        num, slot = blocks.num_blocks, jnp.arange(sums.counts.shape[0])
+        own = lambda p: (sums.counts == 0) & (slot % num == p)
+        cradled = lambda p, rows: sweep(rows, cradles=own(p), known=sums)
+        return blocks.on_several(jnp.ones(num, bool), cradled, z)

@@ -1,0 +1,51 @@
+"""Held-out documents under drawn topics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ._sweep import largest_weight, relative_weights
+from ._topics import DocumentTopics, TopicPrior
+
+
+@eqx.filter_jit
+def perplexity(
+    prior: TopicPrior, key: Any, log_topics: Array, documents: Array, burn_in: int, draws: int
+) -> Array:
+    """By document completion; see `LDA.perplexity`."""
+    halves_key, sweeps_key = jax.random.split(key)
+    seen, held = _halves(halves_key, documents)
+    allocation = DocumentTopics(prior, 1, burn_in + 1, draws)
+
+    def log_likelihood(key: Any, position: Array) -> Array:
+        topics = allocation.draw(key, position, seen, None)
+        counts = jax.vmap(lambda z: jnp.bincount(z.ravel() + 1, length=prior.num_topics + 1))(
+            topics
+        )
+        mass = counts[:, 1:] / draws + prior.alpha
+        share = mass / jnp.sum(mass, axis=1, keepdims=True)
+        log_phi = jax.nn.log_softmax(position)
+        largest = largest_weight(log_phi)  # rare words underflow in all topics
+        phi = relative_weights(log_phi)
+        return largest[held] + jnp.log(jnp.einsum("nk,nlk->nl", share, phi[held]))
+
+    keys = jax.random.split(sweeps_key, len(log_topics))
+    by_draw = jax.lax.map(lambda x: log_likelihood(*x), (keys, log_topics))
+    mean = jax.nn.logsumexp(by_draw, axis=0) - jnp.log(len(log_topics))
+    real = held >= 0
+    return jnp.exp(-jnp.sum(jnp.where(real, mean, 0)) / jnp.sum(real))
+
+
+def _halves(key: Any, documents: Array) -> tuple[Array, Array]:
+    """The words of each document in two random halves; the second has the odd one."""
+    mark = jnp.where(documents >= 0, jax.random.uniform(key, documents.shape), jnp.inf)
+    shuffled = jnp.take_along_axis(documents, jnp.argsort(mark, axis=1), axis=1)
+    place, length = jnp.arange(documents.shape[1]), jnp.sum(documents >= 0, axis=1, keepdims=True)
+    first = place < length // 2
+    last = jnp.sort(jnp.where(first, -1, shuffled), axis=1, descending=True)
+    return jnp.where(first, shuffled, -1), last

@@ -1,0 +1,69 @@
+"""The parameters of a likelihood of one's own, moved together: their law given the features."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Collective, Space
+from sgmc_jax.bnp import FeatureLikelihood
+from sgmc_jax.families import feature_likelihood
+from sgmc_jax.families.feature_family import FeatureRows
+from tests.laws.moments import check_mean
+
+pytestmark = pytest.mark.runs_long
+
+KEY = jax.random.key(9)
+NOISE, SCALE = 0.6, 1.1
+FAMILY = FeatureLikelihood(
+    lambda theta, z, x: -0.5 * (x - z @ theta) ** 2 / NOISE**2,
+    lambda theta: -0.5 * theta**2 / SCALE**2,
+    lambda key: SCALE * jax.random.normal(key),
+    step_size=0.5,
+    num_steps=3,
+)
+FEATURES = np.array([[1, 1, 1, 1, 2, 0], [0, 0, 0, 0, 0, 0], [0, 0, 0, 1, 1, 0]])
+ITEMS = np.array([1.2, 0.4, 0.9, 2.0, 3.1, 5.0], np.float32)
+REAL = np.array([True] * 5 + [False])
+
+
+def posterior():
+    """The moments of slots 0 and 2, whose features occur 6 and 2 times; the law is normal."""
+    z = FEATURES[[0, 2]][:, REAL].astype(float)
+    covariance = np.linalg.inv(z @ z.T / NOISE**2 + np.eye(2) / SCALE**2)
+    mean = covariance @ z @ ITEMS[REAL] / NOISE**2
+    return mean, covariance + np.outer(mean, mean)
+
+
+def moments(num_chains=512, num_steps=600, burn_in=100):
+    rows = FeatureRows(jnp.asarray(ITEMS), jnp.asarray(FEATURES), jnp.asarray(REAL))
+    counts = rows.features.sum(1)
+
+    def step(params, key):
+        _, params = FAMILY.redraw(key, {}, params, (), counts, rows, 5, Collective())
+        return params, params
+
+    def chain(key):
+        draws = jax.lax.scan(step, jnp.array([0.0, 7.0, 0.0]), jax.random.split(key, num_steps))[1]
+        theta = draws[burn_in:, [0, 2]]
+        return theta.mean(0), jnp.einsum("ti,tj->ij", theta, theta) / len(theta), draws[-1, 1]
+
+    return jax.jit(jax.vmap(chain))(jax.random.split(KEY, num_chains))
+
+
+def check_posterior():
+    mean, square, free = moments()
+    expected = posterior()
+    check_mean(mean, expected[0], 0.02)
+    check_mean(square, expected[1], 0.03)
+    assert np.all(free == 7.0), "a free slot has moved"
+
+
+def test_parameters_have_their_posterior_law():
+    check_posterior()
+
+
+def test_an_energy_that_forgets_the_masses_is_seen(monkeypatch):
+    monkeypatch.setattr(feature_likelihood._Slots, "squared_norm", Space.squared_norm)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_posterior()

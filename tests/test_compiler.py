@@ -1,0 +1,45 @@
+"""Options of compilation change how long a program takes to compile, and nothing else."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from sgmc_jax import Pmap, ShardMap, Vmap
+from sgmc_jax.runner import compiler
+from sgmc_jax.runner.programs import Layout, Role
+
+
+@pytest.fixture
+def no_flags(monkeypatch):
+    """The environment of a user who has set nothing."""
+    monkeypatch.setenv("XLA_FLAGS", "")
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+def _names():
+    return set(compiler.quick_options() or {})
+
+
+def _compiled(engine, large):
+    layout = Layout(engine, "chains" if engine else None, None, False, large)
+    return layout.compile(lambda x: jnp.cumsum(jnp.sin(x)), Role.CARRY)
+
+
+@pytest.mark.parametrize("engine", [None, Vmap(2), Pmap(2), ShardMap(2)], ids=str)
+def test_a_large_program_computes_what_a_small_one_does(engine, no_flags):
+    x = jnp.arange(8.0) if engine is None else engine.put(jnp.arange(8.0).reshape(2, 4))
+    want, got = (_compiled(engine, large)(x) for large in (False, True))
+    assert jnp.allclose(want, got, rtol=1e-6)
+
+
+def test_the_environment_has_the_last_word(no_flags, monkeypatch):
+    assert _names() == set(compiler._QUICK)
+    jax.config.update("jax_disable_most_optimizations", True)
+    assert _names() == set(compiler._QUICK) - {compiler._LEVEL}
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=true")
+    assert "xla_cpu_use_fusion_emitters" not in _names()
+
+
+def test_options_that_this_xla_does_not_know_are_left_out(no_flags, monkeypatch):
+    monkeypatch.setitem(compiler._QUICK, "xla_cpu_no_such_option", True)
+    assert compiler.quick_options() is None
