@@ -100,5 +100,5 @@ def _logdensity(kernel: Any, state: HybridState, items: PyTree) -> Array:
     shared, local = state.position
     entries = local["features"].astype(jnp.int32).T
     rows = FeatureRows(items, entries, jnp.ones(entries.shape[1], bool))
-    prior = kernel.process.logdensity(shared, state.sums.counts, entries.shape[1])
-    return prior + kernel.family.logdensity(shared, shared["parameters"], rows)
+    prior = kernel.model.process.logdensity(shared, state.sums.counts, entries.shape[1])
+    return prior + kernel.model.family.logdensity(shared, shared["parameters"], rows)

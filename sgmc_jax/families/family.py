@@ -8,8 +8,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Float, Int, PyTree
 
+from .. import _checks
 from ..arrays import real_array
 
 
@@ -43,14 +45,15 @@ class Family(eqx.Module):
         """
         return self
 
-    @abstractmethod
     def statistics(self, items: PyTree, weights: Float[Array, "k n"]) -> Any:
-        """The statistics of K clusters.
+        """The statistics of K clusters; by default the weighted sums of the items' own.
 
         Args:
             items: n items.
             weights: (K, n), usually a one-hot assignment; 0 for padding.
         """
+        each = jax.vmap(self.item_statistics)(items)
+        return jax.tree.map(lambda x: jnp.tensordot(weights.astype(x.dtype), x, 1), each)
 
     @abstractmethod
     def item_statistics(self, item: PyTree) -> Any:
@@ -64,25 +67,31 @@ class Family(eqx.Module):
     def scores(self, params: Any, items: PyTree) -> Float[Array, "k n"]:
         """`loglik` less `log_base`, which is all that an update of labels needs."""
 
-    @abstractmethod
     def log_base(self, items: PyTree) -> Float[Array, " n"]:
-        """log h of each item: what `scores` and `log_marginal` leave out."""
+        """log h of each item: what `scores` and `log_marginal` leave out; by default nothing."""
+        first = jax.tree.leaves(items)[0]
+        return jnp.zeros(len(first), jnp.result_type(first, float))
 
-    @abstractmethod
     def predictive(self, stats: Any) -> Any:
-        """The parameters of each cluster's posterior predictive, for `log_predictive_of`."""
+        """The parameters of each cluster's posterior predictive; by default the statistics."""
+        return stats
 
-    @abstractmethod
     def log_predictive_of(self, predictive: Any, item: PyTree) -> Float[Array, " k"]:
-        """The log density of one item under each predictive law of `predictive(stats)`."""
+        """The log density of one item under each predictive law of `predictive(stats)`.
+
+        By default what the item adds to the log marginals, of which large ones cancel in float32.
+        """
+        joined = optax.tree.add(predictive, self.item_statistics(item))
+        gain = self.log_marginal(joined) - self.log_marginal(predictive)
+        return gain + self.log_base(jax.tree.map(lambda x: jnp.asarray(x)[None], item))
 
     @abstractmethod
     def log_marginal(self, stats: Any) -> Float[Array, " k"]:
         """The log marginal likelihood of each cluster's items, less their `log_base`."""
 
-    @abstractmethod
     def check(self, data: PyTree) -> None:
-        """Raise if concrete data is unfit, naming it `data`."""
+        """Raise if concrete data is unfit, naming it `data`; by default if it is not finite."""
+        _checks.finite("data", data)
 
     def label_statistics(self, items: PyTree, labels: Int[Array, " n"], capacity: int) -> Any:
         """The statistics of `capacity` clusters, of which `labels` names each item's.

@@ -1,7 +1,6 @@
 """Data far from zero and from the prior mean, in float32, against float64."""
 
 import warnings
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,7 @@ from sgmc_jax.bnp import (
     collapsed_hdp,
     hybrid_mixture,
 )
-from sgmc_jax.bnp._centre import centred
+from sgmc_jax.bnp._centre import about_data
 from sgmc_jax.collective import Collective, Dist, Shard
 from sgmc_jax.runner.programs import programs
 from tests.laws.moments import check_mean
@@ -147,15 +146,14 @@ def test_far_chains_are_alike_on_eight_shards(x64):
 def test_the_centre_knows_no_shards_no_padding_and_no_empty_groups():
     x = np.random.default_rng(1).normal(size=(37, 2)).astype(np.float32)
     kernel = hybrid_mixture(DirichletProcess(1.0), fam.NormalInverseWishart(2))
-    whole = centred(kernel, x).family.centre
+    whole = about_data(kernel.model.family, x, kernel.comm).centre
     assert np.all(np.abs(whole) < 2)
     padded = np.concatenate([x, np.full((3, 2), 1e9, np.float32)]).reshape(8, 5, 2)
     size, start = np.array([5] * 7 + [2]), np.arange(8) * 5
 
     def own(items, size, start):
         shard = Shard(items, size, start, 37)
-        comm = Collective("shards", 8)
-        return centred(replace(kernel, comm=comm), shard).family.centre
+        return about_data(kernel.model.family, shard, Collective("shards", 8)).centre
 
     centres = jax.vmap(own, axis_name="shards")(jnp.asarray(padded), size, start)
     np.testing.assert_array_equal(centres, np.tile(whole, (8, 1)))
@@ -164,8 +162,11 @@ def test_the_centre_knows_no_shards_no_padding_and_no_empty_groups():
     groups[sizes > 0, 0] = x[:3]
     process = HierarchicalDirichletProcess(1.0, 1.0)
     hdp = collapsed_hdp(process, fam.NormalInverseWishart(2))
-    assert np.all(np.abs(centred(hdp, Groups(groups, sizes)).family.centre) < 3)
-    empty = centred(hdp, Groups(groups, np.zeros(5, int))).family.centre
+    near, empty = (
+        about_data(hdp.model.family, Groups(groups, size), hdp.comm).centre
+        for size in (sizes, np.zeros(5, int))
+    )
+    assert np.all(np.abs(near) < 3)
     np.testing.assert_array_equal(empty, np.zeros(2))
 
 
@@ -183,5 +184,5 @@ def test_families_of_counts_have_no_centre():
     family = fam.DirichletMultinomial(0.5, size=3)
     kernel = hybrid_mixture(DirichletProcess(1.0), family)
     assert family.about(None) is family
-    assert centred(kernel, np.zeros((4, 3))) is kernel
+    assert about_data(family, np.zeros((4, 3)), kernel.comm) is family
     assert kernel.init(KEY, None, np.zeros((4, 3), np.float32)).centre is None
