@@ -212,7 +212,7 @@ class Hybrid(BlockKernel):
         demotes = self.schedule.demotes
         now = Round(keys, blocks, *drawn, sums.counts, self.local_sweeps, demotes)
 
-        if self.blocks > 1:
+        if self.blocks > 1 and self.schedule.instantiates:
             moved = model.off_star(now, anchors, z)
             off = blocks.real & (blocks.block != anchors.star)
             z = jnp.where(off.reshape(-1, *(1,) * (z.ndim - 1)), moved, z)

@@ -21,9 +21,11 @@ class Schedule(eqx.Module):
 
     Attributes:
         demotes: whether atoms are integrated out again as their last item is visited.
+        instantiates: whether there are atoms for the items off the designated block.
     """
 
     demotes: ClassVar[bool] = False
+    instantiates: ClassVar[bool] = True
 
     @abstractmethod
     def anchors(self, key: Any, occupancy: Int[Array, "P K"]) -> Anchors:
@@ -125,6 +127,8 @@ class Asynchronous(Schedule):
 
     See `asynchronous_mixture`. It is *not* exact.
     """
+
+    instantiates: ClassVar[bool] = False
 
     def anchors(self, key: Any, occupancy: Array) -> Anchors:
         """Nothing is instantiated."""
