@@ -22,6 +22,7 @@ from .hybrid.features import hybrid_features as hybrid_features
 from .hybrid.hdp import collapsed_hdp as collapsed_hdp
 from .hybrid.hdp import hybrid_hdp as hybrid_hdp
 from .hybrid.kernel import HybridState as HybridState
+from .hybrid.kernel import HybridSums as HybridSums
 from .hybrid.mixture import collapsed_mixture as collapsed_mixture
 from .hybrid.mixture import hybrid_mixture as hybrid_mixture
 from .hybrid.schedules import Anchored as Anchored

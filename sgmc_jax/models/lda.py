@@ -123,7 +123,7 @@ class LDA(TopicPrior):
                 right only with `scir(..., scale="fixed")`, as h -> 0.
 
         Example: documents that are read batch by batch, 1,000 in all.
-            >>> import numpy as np
+            >>> import jax, numpy as np
             >>> from sgmc_jax import Given, sample, scir
             >>> lda = LDA(num_topics=2, vocabulary=5, alpha=0.1, beta=0.5)
             >>> def batch(i):
