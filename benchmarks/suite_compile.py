@@ -17,6 +17,7 @@ import numpy as np
 from sgmc_jax import Kernel, cycle, sample
 from sgmc_jax.bnp import (
     BetaBernoulli,
+    Demotion,
     DirichletCategorical,
     DirichletProcess,
     FeatureLikelihood,
@@ -132,7 +133,7 @@ def _cycle() -> Problem:
 
 CASES: dict[str, Callable[[], Problem]] = {
     "hybrid_mixture, anchored": lambda: _mixture(hybrid_mixture, blocks=4),
-    "hybrid_mixture, demotion": lambda: _mixture(hybrid_mixture, schedule="demotion"),
+    "hybrid_mixture, demotion": lambda: _mixture(hybrid_mixture, schedule=Demotion()),
     "hybrid_mixture, NormalGamma, prior": lambda: _diagonal(blocks=4),
     "hybrid_mixture, growing once": _growth,
     "hybrid_mixture, one block of 2e5": lambda: _mixture(hybrid_mixture, 200_000),
