@@ -23,13 +23,11 @@ class Batch(eqx.Module):
         items: with a leading axis of length n; rows of the data, or whatever the batcher makes.
         weight: (n,); 0 marks padding.
         index: (n,) the items' indices in the batcher's `population` (of this shard).
-        distinct: whether no item occurs twice; static.
     """
 
     items: PyTree
     weight: Array
     index: Array
-    distinct: bool = eqx.field(static=True)
 
 
 class Batcher(eqx.Module):
@@ -69,7 +67,7 @@ class Full(Batcher):
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         shard = as_shard(data)
         weight = shard.mask.astype(jnp.float32)
-        return Batch(shard.items, weight, jnp.arange(shard.capacity), True), bstate
+        return Batch(shard.items, weight, jnp.arange(shard.capacity)), bstate
 
 
 class Uniform(Batcher):
@@ -105,9 +103,9 @@ class Uniform(Batcher):
         shard, n, key = as_shard(data), self.batch_size, as_keys(key).batch
         if self.replace:
             index = jax.random.randint(key, (n,), 0, jnp.maximum(shard.size, 1))
-            return _take(shard, index, n, distinct=False), bstate
+            return _take(shard, index, n), bstate
         index = random_subset(key, n, shard.size, shard.capacity)
-        return _take(shard, index, jnp.minimum(n, shard.size), distinct=True), bstate
+        return _take(shard, index, jnp.minimum(n, shard.size)), bstate
 
     def check(self, data: Data) -> None:
         _fits(self.batch_size, data)
@@ -147,7 +145,7 @@ class Epoch(Batcher):
         order = turn * n + jnp.arange(n)
         real = order < shard.size
         index = permute(words, jnp.where(real, order, 0), shard.size, shard.capacity)
-        batch = _take(shard, index, jnp.sum(real), distinct=True)
+        batch = _take(shard, index, jnp.sum(real))
         return batch, EpochState(words, bstate.count + 1)
 
     def check(self, data: Data) -> None:
@@ -179,17 +177,17 @@ class Given(Batcher):
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         shard = as_shard(data)
         weight = shard.mask * (self.total / jnp.maximum(shard.total, 1))
-        return Batch(shard.items, weight, jnp.arange(shard.capacity), False), bstate
+        return Batch(shard.items, weight, jnp.arange(shard.capacity)), bstate
 
 
-def _take(shard: Shard, index: Array, num_real: Any, *, distinct: bool) -> Batch:
+def _take(shard: Shard, index: Array, num_real: Any) -> Batch:
     """The rows at `index`, the first `num_real` of which count."""
     weight = jnp.asarray(shard.size / jnp.maximum(num_real, 1), jnp.result_type(float))
     weight = jnp.where(jnp.arange(len(index)) < num_real, weight, 0)
     items = jax.tree.map(
         lambda x: jnp.asarray(x).at[index].get(mode="promise_in_bounds"), shard.items
     )
-    return Batch(items, weight, index, distinct)
+    return Batch(items, weight, index)
 
 
 def _fits(batch_size: int, data: Data) -> None:

@@ -69,11 +69,6 @@ class Collective(eqx.Module):
         """A key of this shard alone."""
         return jax.random.fold_in(key, self.index())
 
-    def item_keys(self, key: Any, num_items: int) -> Any:
-        """A key for each of this shard's items, by global index: alike on any number of shards."""
-        index = self.index() * num_items + jnp.arange(num_items)
-        return jax.vmap(jax.random.fold_in, (None, 0))(key, index)
-
 
 def is_collective(x: Any) -> bool:
     """Whether `x` is the `Collective` of a kernel."""

@@ -53,7 +53,7 @@ class NoBatch(Uniform):
 class OneWeight(Uniform):
     def draw(self, key, bstate, data):
         batch, bstate = super().draw(key, bstate, data)
-        return Batch(batch.items, batch.weight[0], batch.index, batch.distinct), bstate
+        return Batch(batch.items, batch.weight[0], batch.index), bstate
 
 
 class Flat(Minibatch):

@@ -96,7 +96,9 @@ class Mixture(Kernel):
         return self.total(jnp.sum(jnp.where(shard.mask, logliks, 0)))
 
     def item_keys(self, key, num_items):
-        return self.comm.item_keys(key, num_items)
+        """By global index: alike on any number of shards."""
+        index = self.comm.index() * num_items + jnp.arange(num_items)
+        return jax.vmap(jax.random.fold_in, (None, 0))(key, index)
 
     def total(self, x):
         return self.comm.sum(x)
