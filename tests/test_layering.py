@@ -43,17 +43,23 @@ def imports(path):
                 )
 
 
-def private_imports(path):
-    """Modules whose name begins with an underscore, of packages that the file is not inside."""
+def imported(path):
+    """What a file imports from the library, by the parts of its name; for type checking too."""
     package = path.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
             target = (*base, *(node.module.split(".") if node.module else ()))
-            for name in [target, *((*target, alias.name) for alias in node.names)]:
-                for depth, part in enumerate(name):
-                    if part.startswith("_") and name[:depth] != package[:depth]:
-                        yield ".".join(name)
+            yield from [target, *((*target, alias.name) for alias in node.names)]
+
+
+def private_imports(path):
+    """Modules whose name begins with an underscore, of packages that the file is not inside."""
+    package = path.relative_to(ROOT).parent.parts
+    for name in imported(path):
+        for depth, part in enumerate(name):
+            if part.startswith("_") and name[:depth] != package[:depth]:
+                yield ".".join(name)
 
 
 def test_no_package_reaches_into_anothers_private_modules():
@@ -96,16 +102,11 @@ def test_nothing_is_long():
 
 
 def modules(path):
-    """The files of the library that a file imports, those for type checking included."""
-    package = path.relative_to(ROOT).parent.parts
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            base = package[: len(package) - node.level + 1]
-            target = (*base, *(node.module.split(".") if node.module else ()))
-            for name in [target, *((*target, alias.name) for alias in node.names)]:
-                file = ROOT.joinpath(*name).with_suffix(".py") if name else ROOT
-                if file.is_file() and file != path:
-                    yield file
+    """The files of the library that a file imports."""
+    for name in imported(path):
+        file = ROOT.joinpath(*name).with_suffix(".py") if name else ROOT
+        if file.is_file() and file != path:
+            yield file
 
 
 def test_no_imports_in_a_circle():

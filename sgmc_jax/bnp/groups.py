@@ -1,4 +1,4 @@
-"""Data in groups: the customers of restaurants, the words of documents."""
+"""Data in groups, such as the words of documents."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from ...families import Family
 from ...random import log_beta
 from .anchors import Anchors, visited
-from .points import pick
+from .points import Sweep, pick
 
 _BUNDLES = 8  # of groups of like sizes, which are swept together
 
@@ -23,18 +23,6 @@ class Atoms(NamedTuple):
     instantiated: Bool[Array, " K"]
     weights: Float[Array, " K"]
     rest: Float[Array, ""]
-
-
-class Sweep(NamedTuple):
-    """What a sweep of a block carries: labels, and each cluster's items by number, sum and law."""
-
-    labels: Int[Array, "S L"]
-    counts: Int[Array, " K"]
-    stats: PyTree
-    predictive: PyTree
-    atoms: Atoms
-    unvisited: Int[Array, " K"]
-    overflow: Bool[Array, ""]
 
 
 def sweep_block(

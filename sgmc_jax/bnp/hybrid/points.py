@@ -31,14 +31,15 @@ class Members(NamedTuple):
 class Sweep(NamedTuple):
     """What a sweep carries: labels, and each slot's members in the block by number, sum and law.
 
-    The laws, predictive ones, are up to date for the tail.
+    The laws, predictive ones, are up to date for the tail. `atoms` are those of the model, and
+    `unvisited` counts the items of each atom that are still to come, for demotion.
     """
 
-    labels: Int[Array, " n"]
+    labels: Int[Array, "..."]
     counts: Int[Array, " K"]
     stats: PyTree
     predictive: PyTree
-    atoms: Atoms
+    atoms: Any
     unvisited: Int[Array, " K"]
     overflow: Bool[Array, ""]
 
