@@ -30,15 +30,15 @@ def quick_options() -> dict[str, bool | int] | None:
     given = os.environ.get("XLA_FLAGS", "")
     if jax.config.values["jax_disable_most_optimizations"]:
         given += _LEVEL
-    options = {name: value for name, value in _QUICK.items() if name not in given}
-    return options if options and _are_known(tuple(options.items())) else None
+    missing = {name: value for name, value in _QUICK.items() if name not in given}
+    return {name: value for name, value in missing.items() if _is_known(name, value)} or None
 
 
 @cache
-def _are_known(options: tuple[tuple[str, bool | int], ...]) -> bool:
-    """Whether this XLA takes the options: tried on the smallest of programs."""
+def _is_known(name: str, value: bool | int) -> bool:
+    """Whether this XLA takes the option (from jaxlib 0.11 on there is one emitter alone)."""
     try:
-        jax.jit(lambda: 0, compiler_options=dict(options)).lower().compile()
+        jax.jit(lambda: 0, compiler_options={name: value}).lower().compile()
     except Exception:  # versions of jax raise errors of different types
         return False
     return True
