@@ -15,7 +15,7 @@ from sgmc_jax import Kernel, sample
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
 
 from .table import Line, Table, compare, plain
-from .timing import Case, clock, race
+from .timing import Case, clock, num_blocks, race
 
 _KEY = jax.random.key(0)
 _PARTS = BetaBernoulli(1.0), LinearGaussian(36, noise_scale=0.25)
@@ -57,8 +57,9 @@ def run(scale: float, rounds: int) -> list[Table]:
         bar = _PRODUCTS if limit is None else limit / timings[products].median
         lines += [Line(products), Line(f"N={n:,}", products, None, {products: bar})]
     note = (
-        f"`hybrid_features`, {_CAPACITY} slots, blocks of 200. The bars are 20 ms, 100 ms and 1 s, "
-        "then 10 times the products: residuals, theirs with features, and the statistics."
+        f"`hybrid_features`, {_CAPACITY} slots, {n // num_blocks(n)} items a block. The bars are "
+        "20 ms, 100 ms and 1 s, then 10 times the products: residuals, theirs with features, and "
+        "the statistics."
     )
     sweeps = compare("G. Cambridge: a sweep", note, "ms", "sweep", timings, lines)
     note = (
@@ -95,7 +96,7 @@ def _solve(n: int) -> tuple[list[str], tuple[Kernel, Any, Array]]:
 
 
 def _kernel(n: int) -> Kernel:
-    return hybrid_features(*_PARTS, blocks=max(1, n // 200), capacity=_CAPACITY)
+    return hybrid_features(*_PARTS, blocks=num_blocks(n), capacity=_CAPACITY)
 
 
 def _active(state: Any, info: Any) -> Array:

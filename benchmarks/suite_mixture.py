@@ -24,7 +24,7 @@ from sgmc_jax.bnp import (
 )
 
 from .table import Line, Table, compare, plain
-from .timing import Case, clock, race
+from .timing import Case, clock, num_blocks, race
 
 _KEY = jax.random.key(0)
 _CONCENTRATION = 1.0
@@ -121,7 +121,7 @@ def _title(what: str, row: Row) -> str:
 
 def _sweeps(row: Row, rounds: int) -> Table:
     """The time of a sweep from the true labels, beside its matrix products."""
-    data, capacity, blocks = mixture(row), _capacity(row), max(1, row.num_items // 200)
+    data, capacity, blocks = mixture(row), _capacity(row), num_blocks(row.num_items)
     x, start = jnp.asarray(data.items), jnp.asarray(data.labels, jnp.int32)
     floor = jax.jit(_products)
     factors = jnp.zeros((row.dim, capacity, row.dim), jnp.float32)
@@ -196,7 +196,7 @@ def _active(state: Any, info: Any) -> Array:
 
 
 def _chain(row: Row, data: Mixture, seeded: bool) -> tuple[float, np.ndarray]:
-    blocks, x = max(1, row.num_items // 200), jnp.asarray(data.items)
+    blocks, x = num_blocks(row.num_items), jnp.asarray(data.items)
     kernel = cycle(
         hybrid_mixture(*_parts(row), blocks=blocks, capacity=_capacity(row)),
         split_merge(*_parts(row), capacity=_capacity(row)),

@@ -45,6 +45,11 @@ def clock() -> float:
     return time.process_time() if jax.default_backend() == "cpu" else time.perf_counter()
 
 
+def num_blocks(num_items: int) -> int:
+    """Blocks of 200 items, or of 50 on a GPU, which goes through all blocks at once."""
+    return max(1, num_items // (200 if jax.default_backend() == "cpu" else 50))
+
+
 def race(cases: Mapping[str, Case], rounds: int) -> dict[str, Timing]:
     """Every case compiled, then all of them `rounds` times in turn."""
     gc.collect()

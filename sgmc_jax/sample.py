@@ -173,18 +173,21 @@ def sample(
         )
     over = _over(engine, contract)
     size = engine.size if engine is not None and over == "data" else None
+    has_slots = contract.capacity is not None
     plan = Plan(
         record=record_position if record is None else record,
         reduce=_reducer(reduce),
         thin=thin,
         slots=0,
         block=0,
+        # a GPU is asked after each step of a loop of unknown length whether it was the last
+        whole_blocks=jax.default_backend() != "cpu" and not has_slots,
         impl=impl,
         share_batch=share_batch,
         streamed=isinstance(source, Stream),
         num_items=source.num_items,
         num_rows=None if size is None else num_rows(contract.blocks, source.num_items, size),
-        has_slots=contract.capacity is not None,
+        has_slots=has_slots,
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
     layout = Layout(engine, over, num_chains, kernel_axis is not None, plan.has_slots)
@@ -192,7 +195,7 @@ def sample(
     chains.start(start, source.first)
     host = Host(chains, source, start.num_steps, num_steps, burn_in)
     if checkpoint is not None:
-        own = plan._replace(comm=None, num_rows=None, num_items=None)
+        own = plan._replace(comm=None, num_rows=None, num_items=None, whole_blocks=False)
         static = (own, num_chains, burn_in, thin)
         prints = fingerprint(key=tuple(roots), kernel=kernel, settings=static)
         host.resume(Checkpoint(checkpoint, prints | data_fingerprint(source)))

@@ -28,11 +28,17 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from sgmc_jax.runner.programs import programs  # noqa: E402
+from tests.laws import moments  # noqa: E402
 
 if hasattr(jax, "enable_x64"):  # jax >= 0.8
     _enable_x64 = jax.enable_x64
 else:
     from jax.experimental import enable_x64 as _enable_x64
+
+
+def pytest_configure(config):
+    """In the fast tier, `-m "not full"`, laws run for an eighth as long."""
+    moments.choose_tier(full="not full" not in config.option.markexpr)
 
 
 @pytest.fixture
@@ -44,8 +50,9 @@ def x64():
 
 @pytest.fixture(autouse=True)
 def optimise_what_runs_long(request):
-    """Programs are optimised only in tests that run for longer than that takes."""
-    jax.config.update("jax_disable_most_optimizations", "runs_long" not in request.keywords)
+    """Programs are optimised only in tests that run for longer than that takes, at full length."""
+    long = "runs_long" in request.keywords and moments.at_length()
+    jax.config.update("jax_disable_most_optimizations", not long)
 
 
 @pytest.fixture(autouse=True)

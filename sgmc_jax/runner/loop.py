@@ -51,7 +51,7 @@ def run_chunk(
     def slot(count: Array) -> Array:
         return jnp.maximum(count - burn_in, 0) // plan.thin
 
-    def block(b: Array, loop: tuple) -> tuple:
+    def block(length: Any, b: Array, loop: tuple) -> tuple:
         carry, buffers = loop
         first = b * plan.block
         keys = step_keys(noise, batch, start + first + jnp.arange(plan.block))
@@ -65,15 +65,21 @@ def run_chunk(
             write = partial(jax.lax.dynamic_update_index_in_dim, index=at, axis=0)
             return carry, jax.tree.map(write, draws, _tree.strong(kept))
 
-        steps = jnp.minimum(plan.block, num_steps - first)
-        carry, draws = jax.lax.fori_loop(0, steps, one, (carry, zeros(plan.block)))
+        carry, draws = jax.lax.fori_loop(0, length, one, (carry, zeros(plan.block)))
         # slots past the block's own are written again by the next block
         at = first_slot - slot(start)
         write = partial(jax.lax.dynamic_update_slice_in_dim, start_index=at, axis=0)
         return carry, jax.tree.map(write, buffers, draws)
 
+    loop = (carry, zeros(plan.slots + plan.block))
     num_blocks = (num_steps + plan.block - 1) // plan.block
-    return jax.lax.fori_loop(0, num_blocks, block, (carry, zeros(plan.slots + plan.block)))
+    if not plan.whole_blocks:
+        length = lambda b: jnp.minimum(plan.block, num_steps - b * plan.block)
+        return jax.lax.fori_loop(0, num_blocks, lambda b, loop: block(length(b), b, loop), loop)
+    whole = num_steps // plan.block
+    loop = jax.lax.fori_loop(0, whole, partial(block, plan.block), loop)
+    rest = partial(block, num_steps - whole * plan.block)
+    return jax.lax.fori_loop(whole, num_blocks, rest, loop)
 
 
 def block_length(draw_bytes: int) -> int:

@@ -18,6 +18,7 @@ class Plan(NamedTuple):
     thin: int
     slots: int  # of the buffers that a chunk fills
     block: int  # steps whose keys are derived, and whose draws are written, at once
+    whole_blocks: bool  # whether they are compiled apart from a last one of fewer steps
     impl: str
     share_batch: bool
     streamed: bool

@@ -20,7 +20,7 @@ from sgmc_jax.bnp import (
     split_merge,
 )
 from sgmc_jax.collective import Collective, Shard
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, fewer
 
 pytestmark = pytest.mark.runs_long
 
@@ -54,8 +54,9 @@ def log_probability(a, d, places):
     return labels - births - joins + gammaln(a + SIZES.sum()) - gammaln(a + 1)
 
 
-def p_value(process, num=40_000):
+def p_value(process):
     """That of Pearson's test of the places of the three clusters' sticks."""
+    num = fewer(40_000)
     keys = jax.random.split(KEY, num)
     drawn = jax.jit(jax.vmap(lambda key: orders(key, process, 48)))(keys)
     places = np.argsort(drawn, axis=1)[:, SLOTS]
@@ -67,7 +68,7 @@ def p_value(process, num=40_000):
     found, expected = np.array(found), np.array(expected)
     some = expected > 20
     found, expected = (np.append(x[some], num - x[some].sum()) for x in (found, expected))
-    assert len(found) > 20 and expected.min() > 10
+    assert len(found) > 10 and expected.min() > 10
     return chisquare(found, expected).pvalue
 
 
@@ -80,7 +81,9 @@ def test_the_order_has_its_law(process):
     assert p_value(process) > 1e-6
 
 
-@pytest.mark.parametrize("fault", ["index", "rest", "discount"])
+@pytest.mark.parametrize(
+    "fault", [pytest.param("index", marks=pytest.mark.full), "rest", "discount"]
+)
 def test_an_order_of_another_law(fault, monkeypatch):
     """Planted: an empty stick with the shape of the one before, the first or undiscounted ones."""
     honest = PitmanYor.draw_series
@@ -165,6 +168,7 @@ def batches(batch_size, shards, num=20_000):
     object.__setattr__(kernel, "comm", comm)
     per_shard = -(-5 // shards)
     items = jnp.asarray(np.append(ITEMS, np.full(shards * per_shard - 5, 100.0)))
+    num = fewer(40_000)
     keys = jax.random.split(KEY, num)
 
     def one(items, key):

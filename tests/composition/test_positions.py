@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Dist, Kernel, cycle, draw, gibbs, sample, thin
+from sgmc_jax import Dist, Kernel, cycle, draw, gibbs, thin
 from sgmc_jax.bnp import (
     Demotion,
     DirichletProcess,
@@ -37,7 +37,7 @@ from tests.enumeration.partitions import (
     partition,
     random_concentration,
 )
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -153,7 +153,7 @@ def check_blocks(kernel, **kwargs):
     labels = Dist(DP.start(), {"assignment": jnp.zeros(4, jnp.int32)})
     of_z = lambda state, info: partition(state._replace(position=state.position["z"]), info)
     args = {"num_chains": 512, "num_steps": 900, "burn_in": 50} | kwargs
-    run = sample(KEY, kernel, {"z": labels, "a": np.float32(1)}, DATA, reduce=of_z, **args)
+    run = run_law(KEY, kernel, {"z": labels, "a": np.float32(1)}, DATA, reduce=of_z, **args)
     check_mean(run.trace.mean, law, 0.08)
 
 
@@ -204,7 +204,7 @@ def test_pairs_of_feature_samplers(model, which):
     data = test_features.COUNTS if model == "counts" else columns.X
     reduce = columns.statistics(states, few)
     args = {"num_chains": 512, "num_steps": 900, "burn_in": 100, "reduce": reduce}
-    run = sample(KEY, kernel, None, data.astype(np.float32), **args)
+    run = run_law(KEY, kernel, None, data.astype(np.float32), **args)
     common = expected > 1e-3
     check_mean(run.trace.mean[:, common], expected[common], 0.08)
 

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import multivariate_normal
 
-from sgmc_jax import sample
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, run_law
 
 KEY = jax.random.key(3)
 
@@ -94,7 +93,7 @@ def normal_marginal(x, variance=0.5, prior=1.5):
 def chains(kernel, data, key=KEY, **kwargs):
     """How often each chain was in each partition."""
     args = {"num_chains": 1024, "num_steps": 1_500, "burn_in": 50} | kwargs
-    return np.asarray(sample(key, kernel, None, data, reduce=partition, **args).trace.mean)
+    return np.asarray(run_law(key, kernel, None, data, reduce=partition, **args).trace.mean)
 
 
 def check_partitions(kernel, law, data, tolerance=0.025, least=0.0, **kwargs):

@@ -47,7 +47,7 @@ MARGINAL = partial(normal_marginal, variance=1.0, prior=2.5)
 PROCESSES = {"dp": DirichletProcess(0.8), "py": PitmanYor(0.8, 0.3)}
 # with more of a discount thousands of sticks are needed
 STICKS = {"dp": DirichletProcess(0.8), "py": PitmanYor(0.8, 0.1)}
-SHORT, LONG = 400, 1_500
+LONG = 1_500
 full = pytest.mark.full
 
 
@@ -62,14 +62,10 @@ def check_fails(*args, **kwargs):
         check(*args, **kwargs)
 
 
-def rows(*quick, slow):
-    """Rows of parameters and the number of steps: all but the quick ones are of the full tier."""
-    assert set(quick) <= set(slow)
-    slow = [row for row in slow if row not in quick]
-    return [
-        *((*row, SHORT) for row in quick),
-        *(pytest.param(*row, LONG, marks=full) for row in slow),
-    ]
+def rows(*quick, every):
+    """Rows of parameters: all but the quick ones are of the full tier."""
+    assert set(quick) <= set(every)
+    return [row if row in quick else pytest.param(*row, marks=full) for row in every]
 
 
 # ------------------------------------------------------------------------------ hybrid ones
@@ -84,20 +80,18 @@ def anchored(process, blocks, sweeps=1):
 ANCHORED = list(itertools.product(PROCESSES, (2, 3, 7), (1, 2)))
 
 
-@pytest.mark.parametrize(
-    "process,blocks,sweeps,num_steps", rows(("dp", 2, 1), ("py", 7, 2), slow=ANCHORED)
-)
-def test_blocks_that_are_padded(process, blocks, sweeps, num_steps):
-    check(anchored(process, blocks, sweeps), PROCESSES[process], num_steps=num_steps)
+@pytest.mark.parametrize("process,blocks,sweeps", rows(("dp", 2, 1), ("py", 7, 2), every=ANCHORED))
+def test_blocks_that_are_padded(process, blocks, sweeps):
+    check(anchored(process, blocks, sweeps), PROCESSES[process])
 
 
 SHARDS = [("dp", 2, 2), ("py", 4, 2), ("dp", 3, 3), ("py", 6, 3), ("dp", 8, 2)]
 
 
-@pytest.mark.parametrize("process,blocks,shards,num_steps", rows(("py", 6, 3), slow=SHARDS))
-def test_blocks_on_shards(process, blocks, shards, num_steps):
+@pytest.mark.parametrize("process,blocks,shards", rows(("py", 6, 3), every=SHARDS))
+def test_blocks_on_shards(process, blocks, shards):
     kernel = anchored(process, blocks)
-    check(kernel, PROCESSES[process], engine=Vmap(shards), num_steps=num_steps)
+    check(kernel, PROCESSES[process], engine=Vmap(shards))
 
 
 @full
@@ -137,10 +131,11 @@ def unmasked(honest):
     return lambda self, now, *args: honest(self, now._replace(blocks=Unmasked(*now.blocks)), *args)
 
 
+@full
 def test_padding_that_is_an_anchor(monkeypatch):
     """Planted."""
     monkeypatch.setattr(Mixture, "off_star", unmasked(Mixture.off_star))
-    check_fails(anchored("dp", 2), PROCESSES["dp"], num_steps=SHORT)
+    check_fails(anchored("dp", 2), PROCESSES["dp"])
 
 
 # -------------------------------------------------------------------- the order of the sticks
@@ -187,9 +182,9 @@ def in_a_cycle(name, process):
 CYCLES = list(itertools.product(["rename", "split_merge", "hybrid"], STICKS))
 
 
-@pytest.mark.parametrize("other,process,num_steps", rows(("rename", "dp"), slow=CYCLES))
-def test_sticks_in_a_cycle(other, process, num_steps):
-    check(in_a_cycle(other, process), STICKS[process], num_steps=num_steps)
+@pytest.mark.parametrize("other,process", rows(("rename", "dp"), every=CYCLES))
+def test_sticks_in_a_cycle(other, process):
+    check(in_a_cycle(other, process), STICKS[process], num_chains=256, num_steps=800)
 
 
 @full
@@ -210,7 +205,7 @@ def test_an_order_of_sticks_that_stays_as_labels_move(other, monkeypatch):
         return honest(self, key, state, data)._replace(order=state.order)
 
     monkeypatch.setattr(SliceMixture, "refresh", stale)
-    check_fails(in_a_cycle(other, "dp"), STICKS["dp"], num_steps=SHORT)
+    check_fails(in_a_cycle(other, "dp"), STICKS["dp"])
 
 
 # ------------------------------------------------------------------------ batches and shards
@@ -219,11 +214,10 @@ BATCHES = [("dp", 1, 2), ("dp", 3, 2), ("py", 3, 2), ("dp", 1, 3), ("py", 2, 3),
 
 
 @full
-@pytest.mark.parametrize("process,batch_size,shards,num_steps", rows(slow=BATCHES))
-def test_batches_on_shards(process, batch_size, shards, num_steps):
-    kernel, num_steps = sliced(process, batch_size), 3 * num_steps
-    args = {"engine": Vmap(shards), "num_steps": num_steps, "burn_in": 100, "tolerance": 0.6}
-    check(kernel, STICKS[process], **args)
+@pytest.mark.parametrize("process,batch_size,shards", BATCHES)
+def test_batches_on_shards(process, batch_size, shards):
+    args = {"engine": Vmap(shards), "num_steps": 3 * LONG, "burn_in": 100, "tolerance": 0.6}
+    check(sliced(process, batch_size), STICKS[process], **args)
 
 
 @full

@@ -24,6 +24,7 @@ from tests.enumeration.partitions import (
     total_variation,
 )
 from tests.enumeration.test_mixture import NORMAL, PROCESSES, X
+from tests.laws.moments import wider
 
 pytestmark = pytest.mark.runs_long
 
@@ -93,7 +94,7 @@ def test_one_asynchronous_block_is_collapsed_sampling():
 )
 def test_a_finite_tail_is_not_exact(tail, far):
     kernel = uncollapsed_mixture(DP, NORMAL, tail=tail, capacity=4 + tail)
-    assert abs(distance(kernel) - far) < 0.005
+    assert abs(distance(kernel) - far) < wider(0.005)
 
 
 @full
@@ -103,7 +104,7 @@ def test_a_long_tail_is_nearly_exact():
 
 def test_asynchronous_blocks_are_not_exact():
     kernel = asynchronous_mixture(DP, NORMAL, blocks=2, capacity=16)
-    assert abs(distance(kernel) - 0.283) < 0.005
+    assert abs(distance(kernel) - 0.283) < wider(0.005)
 
 
 def test_the_number_of_clusters_without_data_by_a_finite_tail():
@@ -147,13 +148,8 @@ def points():
 NAMES = ["uncollapsed", "asynchronous", "auxiliary"]
 
 
-@pytest.mark.parametrize(
-    "name,few",
-    [
-        ("uncollapsed", 8),
-        *(pytest.param(*row, marks=full) for row in [("asynchronous", 8), ("auxiliary", 3)]),
-    ],
-)
+@full
+@pytest.mark.parametrize("name,few", [("uncollapsed", 8), ("asynchronous", 8), ("auxiliary", 3)])
 def test_the_chain_does_not_depend_on_the_capacity(name, few, x64):
     runs = [sample(KEY, make(name, slots), None, points(), num_steps=40) for slots in (few, 64)]
     assert runs[0].capacity > few and not runs[0].info.overflow.any()
@@ -161,7 +157,7 @@ def test_the_chain_does_not_depend_on_the_capacity(name, few, x64):
     assert np.array_equal(*map(labels, runs))
 
 
-@pytest.mark.parametrize("name", NAMES[:2])
+@pytest.mark.parametrize("name", [NAMES[0], pytest.param(NAMES[1], marks=full)])
 def test_the_same_chain_on_shards(name, x64):
     args = {"num_steps": 40}
     alone = sample(KEY, make(name), None, points(), **args)

@@ -10,7 +10,6 @@ from scipy.stats import multivariate_normal
 
 import sgmc_jax.bnp.hybrid.grouped as grouped
 import sgmc_jax.bnp.hybrid.hdp as hdp
-from sgmc_jax import sample
 from sgmc_jax.bnp import (
     Demotion,
     DirichletCategorical,
@@ -21,7 +20,7 @@ from sgmc_jax.bnp import (
     collapsed_hdp,
     hybrid_hdp,
 )
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -99,7 +98,7 @@ def check_partitions(kernel, law, data, num_chains=512, num_steps=2_000):
         number = jnp.sum(jnp.where(same, WEIGHTS, 0))
         return (number == jnp.arange(64)).astype(jnp.float32)
 
-    run = sample(
+    run = run_law(
         KEY,
         kernel,
         None,

@@ -9,7 +9,6 @@ import pytest
 
 import sgmc_jax.bnp.hybrid.points as collapsed
 import sgmc_jax.bnp.hybrid.schedules as schedules
-from sgmc_jax import sample
 from sgmc_jax.bnp import (
     Anchored,
     Demotion,
@@ -31,7 +30,7 @@ from tests.enumeration.partitions import (
     prior,
     random_concentration,
 )
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -179,7 +178,7 @@ def test_the_number_of_clusters_without_data():
             DirichletProcess(1.2), flat, schedule=schedule, blocks=blocks, capacity=16
         )
         active = lambda state, info: info.active.astype(jnp.float32)
-        run = sample(KEY, kernel, None, data, reduce=active, **args)
+        run = run_law(KEY, kernel, None, data, reduce=active, **args)
         if right:
             check_mean(run.trace.mean, expected, 0.02)
         else:

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, iv
 
-from sgmc_jax import Full, Minibatch, Splitting, bnp, hmc, sample, sgld
+from sgmc_jax import Full, Minibatch, Splitting, bnp, hmc, sgld
 from sgmc_jax.transitions import GeodesicFlow, GradientKick
 from tests.enumeration.partitions import check_partitions, exact
 from tests.guide import pages
 from tests.laws import test_structure as structure
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, run_law
 from tests.laws.registry import Case
 
 pytestmark = pytest.mark.runs_long
@@ -69,7 +69,7 @@ def standardised(kernel, data, mean, precision, **kwargs):
         return jnp.stack([z, z**2])
 
     args = {"num_chains": CHAINS, "num_steps": 700, "burn_in": 100, "reduce": moments} | kwargs
-    run = sample(KEY, kernel, jnp.asarray(mean, jnp.float32), data, **args)
+    run = run_law(KEY, kernel, jnp.asarray(mean, jnp.float32), data, **args)
     check_mean(run.trace.mean, np.array([[0.0], [1.0]]) + 0 * mean, 0.05)
 
 
@@ -95,7 +95,7 @@ def check_space(page):
         return jnp.stack([jnp.cos(angles), jnp.sin(angles)])
 
     args = {"num_chains": CHAINS, "num_steps": 700, "burn_in": 100, "reduce": moments}
-    run = sample(KEY, kernel, jnp.ones(2), None, **args)
+    run = run_law(KEY, kernel, jnp.ones(2), None, **args)
     cosines = iv(1, [2.0, 1.0]) / iv(0, [2.0, 1.0])
     check_mean(run.trace.mean, [cosines, [0.0, 0.0]], 0.03)
 

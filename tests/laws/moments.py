@@ -1,10 +1,45 @@
-"""Checking a mean over chains against its closed form, at a stated false-alarm rate."""
+"""Checking a mean over chains against its closed form, at a stated false-alarm rate.
+
+In the fast tier laws run for an eighth as long as in the full one, and see errors down to 2.8 times
+the size.
+"""
 
 import jax
 import numpy as np
 
+from sgmc_jax import sample
+
 # 5.5 standard errors over at least 200 independent chains: a false alarm has probability below 1e-6
 Z = 5.5
+_SHORTER = 8
+_at_length = True
+
+
+def choose_tier(full):
+    """How long laws run from here on."""
+    global _at_length
+    _at_length = full
+
+
+def at_length():
+    """Whether laws run at their full length."""
+    return _at_length
+
+
+def fewer(num):
+    """A number of steps or draws: all of them in the full tier, an eighth in the fast one."""
+    return num if _at_length else max(1, num // _SHORTER)
+
+
+def wider(tolerance):
+    """What `tolerance` is after as many steps."""
+    return tolerance if _at_length else tolerance * _SHORTER**0.5
+
+
+def run_law(*args, num_steps, burn_in=0, **kwargs):
+    """`sample`, with fewer steps after the burn-in in the fast tier."""
+    num_steps = burn_in + fewer(num_steps - burn_in)
+    return sample(*args, num_steps=num_steps, burn_in=burn_in, **kwargs)
 
 
 def check_mean(values, expected, tolerance):
@@ -21,7 +56,7 @@ def check_mean(values, expected, tolerance):
     assert np.all(np.abs(error) <= Z * standard), (
         f"{values.mean(0)} is not {expected}: off by {error / standard} standard errors"
     )
-    assert np.all(Z * standard <= tolerance * scale), f"blind: {Z * standard / scale}"
+    assert np.all(Z * standard <= wider(tolerance) * scale), f"blind: {Z * standard / scale}"
 
 
 def chain_means(trace, function):

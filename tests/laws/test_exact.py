@@ -17,12 +17,11 @@ from sgmc_jax import (
     mala,
     metropolis,
     repeat,
-    sample,
     sgld,
     thin,
 )
 from sgmc_jax.combinators.metropolis import Metropolis
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -37,7 +36,7 @@ def squares(state, info):
 
 
 def check_quartic(kernel):
-    run = sample(KEY, kernel, jnp.zeros(()), None, reduce=squares, **ARGS)
+    run = run_law(KEY, kernel, jnp.zeros(()), None, reduce=squares, **ARGS)
     check_mean(run.trace.mean, FOURTH_ROOT, 0.01)
     return run
 
@@ -91,7 +90,7 @@ def test_a_change_of_variables_needs_its_jacobian():
     wrong = Minibatch(FunctionModel(lambda x: 2 * x - jnp.exp(x)), Full())
     mean = lambda state, info: jnp.exp(state.position)
     for grad, law in [(right, True), (wrong, False)]:
-        run = sample(KEY, hmc(grad, 0.5, 3), jnp.zeros(()), None, reduce=mean, **ARGS)
+        run = run_law(KEY, hmc(grad, 0.5, 3), jnp.zeros(()), None, reduce=mean, **ARGS)
         if law:
             check_mean(run.trace.mean, 3.0, 0.01)
         else:
@@ -136,7 +135,7 @@ def check_blocks(block):
         ]
     )
     start = {"x": jnp.zeros(()), "y": jnp.zeros(())}
-    run = sample(KEY, kernel, start, None, reduce=moments, **ARGS)
+    run = run_law(KEY, kernel, start, None, reduce=moments, **ARGS)
     check_mean(run.trace.mean, [1.0, 1.0, CORRELATION], 0.02)
 
 
@@ -169,5 +168,5 @@ def test_a_cycle_of_a_gibbs_sweep_and_a_joint_move():
     joint = hmc(Minibatch(FunctionModel(logdensity), Full()), 0.6, 2)
     moments = lambda state, info: state.position["x"] * state.position["y"]
     start = {"x": jnp.zeros(()), "y": jnp.zeros(())}
-    run = sample(KEY, cycle(sweep, joint), start, None, reduce=moments, **ARGS)
+    run = run_law(KEY, cycle(sweep, joint), start, None, reduce=moments, **ARGS)
     check_mean(run.trace.mean, CORRELATION, 0.02)

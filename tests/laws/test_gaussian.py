@@ -17,7 +17,6 @@ from sgmc_jax import (
     Uniform,
     metropolis,
     repeat,
-    sample,
     sghmc,
     sgld,
     sgnht,
@@ -25,7 +24,7 @@ from sgmc_jax import (
 from sgmc_jax.spaces import Euclidean
 from sgmc_jax.splitting import Splitting, _redraw
 from sgmc_jax.transitions import EulerLangevin, GeodesicFlow, GradientKick
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -66,7 +65,7 @@ CLOSED_FORMS = {  # the variances at h = .2 and .6
 def second_moments(make, data, num_chains=1024, num_steps=6_000, position=0.0, steps=STEPS):
     """E x^2 of each chain, (chain, step size), from one vmapped sweep."""
     kernels = eqx.filter_vmap(make)(jnp.asarray(steps))
-    run = sample(
+    run = run_law(
         KEY,
         kernels,
         jnp.zeros(()) + position,
@@ -153,7 +152,7 @@ def test_every_form_of_a_noise_covariance(form):
     kernel = sgld(Minibatch(model, Uniform(1)), 0.4, noise_covariance=covariance)
     args = {"num_chains": 1024, "num_steps": 3_000, "burn_in": 100}
     products = lambda state, info: jnp.outer(state.position, state.position)
-    run = sample(KEY, kernel, jnp.zeros(2), slopes, reduce=products, **args)
+    run = run_law(KEY, kernel, jnp.zeros(2), slopes, reduce=products, **args)
     check_mean(run.trace.mean, np.eye(2) / 0.8, 0.02)
 
 
@@ -184,7 +183,7 @@ def test_nose_hoover_thermostat():
         [CURVATURE * size(state.position), heat(state), (heat(state) - 1) ** 2]
     )
     args = {"num_chains": 512, "num_steps": 8_000, "burn_in": 500, "kernel_axis": 0}
-    run = sample(KEY, kernels, start, None, reduce=moments, **args)
+    run = run_law(KEY, kernels, start, None, reduce=moments, **args)
     means = np.asarray(run.trace.mean)
     check_mean(means[0][:, 0], 0.989, 0.004)
     check_mean(means[1][:, 0], 0.952, 0.004)
@@ -203,7 +202,7 @@ def test_the_thermostat_takes_up_isotropic_noise():
         [jnp.mean(state.position**2), state.auxiliary["thermostat"]]
     )
     args = {"num_chains": 512, "num_steps": 20_000, "burn_in": 2_000}
-    run = sample(KEY, kernel, jnp.zeros(10), items, reduce=moments, **args)
+    run = run_law(KEY, kernel, jnp.zeros(10), items, reduce=moments, **args)
     check_mean(run.trace.mean[:, 1], 1 + 0.05 * 10 / 2, 0.02)
     check_mean(run.trace.mean[:, 0], 1.0, 0.02)
 
@@ -250,7 +249,7 @@ def test_sgld_covariance_with_real_minibatches(replace, centred, hook):
         grad = ControlVariate(grad, CENTRE.astype(np.float32))
     moments = lambda state, info: jnp.outer(state.position - MODE, state.position - MODE)
     args = {"num_chains": 2048, "num_steps": 4_000, "burn_in": 200}
-    run = sample(KEY, sgld(grad, STEP), jnp.asarray(MODE), (X, TARGETS), reduce=moments, **args)
+    run = run_law(KEY, sgld(grad, STEP), jnp.asarray(MODE), (X, TARGETS), reduce=moments, **args)
     check_mean(run.trace.mean, exact_covariance(replace, centred), 0.02)
 
 

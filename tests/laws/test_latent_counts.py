@@ -25,7 +25,7 @@ from sgmc_jax import (
     scir,
 )
 from sgmc_jax.transitions import GammaTotal
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, fewer, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -76,7 +76,7 @@ def first_words(state, info):
 
 
 def topics(kernel, **args):
-    run = sample(KEY, kernel, np.zeros((2, 2)), WORDS, reduce=first_words, **ARGS | args)
+    run = run_law(KEY, kernel, np.zeros((2, 2)), WORDS, reduce=first_words, **ARGS | args)
     return run.trace.mean
 
 
@@ -106,6 +106,7 @@ def test_a_table_makes_minibatches_exact(batcher):
     check_topics(scir(TableCounts(allocate, HALF, batcher), 1.0), num_steps=3_000)
 
 
+@pytest.mark.full
 def test_totals_left_to_the_process_are_biased():
     kernel = scir(MinibatchCounts(allocate, HALF, Full()), 0.6, scale="none")
     with fails():
@@ -156,11 +157,11 @@ def test_averages_of_allocations_are_right_with_fixed_totals_as_the_step_size_va
 POINT = np.log(np.array([[0.7, 0.3], [0.2, 0.8]], np.float32))
 
 
-def estimates(estimator, draws=100_000):
+def estimates(estimator):
     """Estimates at POINT; a table holds draws at CENTRE, the same ones for all."""
     estate = estimator.init(KEY, jnp.asarray(CENTRE), WORDS)
     one = lambda key: estimator.estimate(key, estate, jnp.asarray(POINT), WORDS)[0]
-    return jax.jit(jax.vmap(one))(jax.random.split(KEY, draws)), estate
+    return jax.jit(jax.vmap(one))(jax.random.split(KEY, fewer(100_000))), estate
 
 
 def latent_moments(anchors):

@@ -15,12 +15,11 @@ from sgmc_jax import (
     Sphere,
     Uniform,
     hmc,
-    sample,
     scan_kernel,
     sggmc,
     sgnht,
 )
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -47,7 +46,7 @@ def noisy_vmf(noise):
 
 
 def check_sphere(kernel, data, tolerance=0.01, args=ARGS):
-    run = sample(KEY, kernel, POLE, data, reduce=height, **args)
+    run = run_law(KEY, kernel, POLE, data, reduce=height, **args)
     check_mean(run.trace.mean, [MEAN, SQUARE], tolerance)
     return run
 
@@ -80,7 +79,7 @@ def test_noise_of_the_gradient_is_subtracted_on_the_sphere():
     grad, items = noisy_vmf(10.0)
     args = ARGS | {"num_steps": 8_000}
     plain = sggmc(grad, Sphere(), 0.05, FRICTION, word="AFBNFA")
-    run = sample(KEY, plain, POLE, items, reduce=height, **args)
+    run = run_law(KEY, plain, POLE, items, reduce=height, **args)
     check_mean(run.trace.mean[:, 0], 0.775, 0.01)
     for word in ["AFBNFA", "ABOBA"]:
         kernel = sggmc(grad, Sphere(), 0.05, FRICTION, noise_covariance=10.0, word=word)
@@ -101,7 +100,7 @@ def test_sphere_times_euclid():
         ]
     )
     start = {"x": POLE, "y": jnp.zeros(3)}
-    run = sample(KEY, kernel, start, None, reduce=moments, **ARGS)
+    run = run_law(KEY, kernel, start, None, reduce=moments, **ARGS)
     check_mean(run.trace.mean, [MEAN, 2.0, 7.0], 0.01)
 
 
@@ -170,7 +169,7 @@ def check_hyperbolic(kernel, start=TOP):
         excess = cosh_distance(x) - 1
         return jnp.stack([excess, excess**2, (1 - x @ x) / (2 * x[1]), *line])
 
-    run = sample(KEY, kernel, start, None, reduce=moments, **ARGS | {"num_steps": 1_000})
+    run = run_law(KEY, kernel, start, None, reduce=moments, **ARGS | {"num_steps": 1_000})
     expected = [1 / PEAK, 2 / PEAK**2, 0.0, 1.0]
     check_mean(run.trace.mean, expected[: run.trace.mean.shape[1]], 0.06)
 
@@ -193,7 +192,7 @@ def test_its_product_with_a_line():
     check_hyperbolic(kernel, ON_PRODUCT)
 
 
-@pytest.mark.parametrize("space", [HalfPlane, Product])
+@pytest.mark.parametrize("space", [HalfPlane, pytest.param(Product, marks=pytest.mark.full)])
 @pytest.mark.parametrize("fault", ["gradient", "squared_norm"])
 def test_the_law_sees_the_metric_of_the_embedding(space, fault, monkeypatch):
     """A wrong length moves the means; by a wrong gradient chains run away, to no mean at all."""

@@ -21,7 +21,7 @@ from sgmc_jax import (
 )
 from sgmc_jax.diagnostics import counts_variance, scir_inflation, scir_moments
 from sgmc_jax.transitions import GeometricOrnsteinUhlenbeck
-from tests.laws.moments import check_mean
+from tests.laws.moments import check_mean, fewer, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -52,7 +52,7 @@ def moved(request):
         state = kernel.init(key, jnp.log(theta), ITEMS)
         return scan_kernel(key, kernel, state, ITEMS, NUM_MOVES, lambda s, i: ())[0].position
 
-    draws = jax.jit(jax.vmap(last))(jax.random.split(KEY, 400_000))
+    draws = jax.jit(jax.vmap(last))(jax.random.split(KEY, fewer(400_000)))
     noise = counts_variance(COUNTS, BATCH, replace=replace)
     return np.exp(np.asarray(draws, np.float64)), theta, noise
 
@@ -106,7 +106,7 @@ def of_simplices(h, scale):
 
 def check_simplices(kernel):
     start, one = jax.tree.map(jnp.zeros_like, SIMPLICES), np.zeros((1, 1), np.float32)
-    run = sample(KEY, kernel, start, one, reduce=dirichlet_moments, **ARGS)
+    run = run_law(KEY, kernel, start, one, reduce=dirichlet_moments, **ARGS)
     mean, square = exact_moments(list(SIMPLICES.values()))
     check_mean(run.trace.mean[:, 0], mean, 0.01)
     check_mean(run.trace.mean[:, 1], square, 0.01)
@@ -125,10 +125,10 @@ def test_sgrld_is_right_as_its_step_size_vanishes_and_not_before():
     counts = Minibatch(Summand(prior, lambda position, z: z), Full())
     mean, square = exact_moments([np.asarray(shape)])
     args = ARGS | {"num_steps": 6_000, "burn_in": 1_000, "reduce": dirichlet_moments}
-    fine = sample(KEY, sgrld_simplex(counts, 4e-3), np.log(shape), data, **args).trace.mean
+    fine = run_law(KEY, sgrld_simplex(counts, 4e-3), np.log(shape), data, **args).trace.mean
     check_mean(fine[:, 0], mean, 0.03)
     check_mean(fine[:, 1], square, 0.03)
-    coarse = sample(KEY, sgrld_simplex(counts, 0.2), np.log(shape), data, **args).trace.mean
+    coarse = run_law(KEY, sgrld_simplex(counts, 0.2), np.log(shape), data, **args).trace.mean
     with fails():
         check_mean(coarse[:, 1], square, 0.02)
 
@@ -146,7 +146,7 @@ def test_minibatches_widen_a_simplex_by_what_theory_says(n, h):
     )
     spread = lambda state, info: (jax.nn.softmax(state.position) - mean) ** 2
     steps = int(400 / h)
-    run = sample(
+    run = run_law(
         KEY,
         kernel,
         np.log(shape),
@@ -174,7 +174,7 @@ NOISE = 0.01 * 25 / 2 * (1 - 2 / 5) * VALUES.var(ddof=1)
 
 def check_lognormal(kernel, variance):
     moments = lambda state, info: jnp.stack([state.position, (state.position - MU) ** 2])
-    run = sample(KEY, kernel, np.float32(0), VALUES, reduce=moments, **ARGS)
+    run = run_law(KEY, kernel, np.float32(0), VALUES, reduce=moments, **ARGS)
     check_mean(run.trace.mean[:, 0], MU, 0.02)
     check_mean(run.trace.mean[:, 1], variance, 0.03)
 
