@@ -90,13 +90,19 @@ def test_kept_draws(burn_in, thin, chunk):
     assert run.num_steps == 20 and float(run.state.position) == 20
 
 
-@pytest.mark.parametrize("num_steps", [5, 64, 150])
-@pytest.mark.parametrize("args", [{}, {"thin": 3, "burn_in": 2}, {"num_chains": 2, "chunk": 70}])
-def test_whole_blocks_are_the_same_steps(num_steps, args, monkeypatch):
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"num_steps": 5},
+        {"num_steps": 150, "thin": 3, "burn_in": 2},
+        {"num_steps": 150, "num_chains": 2, "chunk": 70},
+    ],
+)
+def test_whole_blocks_are_the_same_steps(args, monkeypatch):
     """On a GPU the whole blocks of a chunk run in a loop of their own."""
-    want = run_sgld(num_steps=num_steps, **args)
+    want = run_sgld(**args)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert equal(run_sgld(num_steps=num_steps, **args).trace, want.trace)
+    assert equal(run_sgld(**args).trace, want.trace)
 
 
 def test_record_chooses_what_is_kept():

@@ -30,9 +30,10 @@ SIZES = np.array([3, 1, 2])
 SLOTS = np.array([4, 0, 2])  # those of the three clusters
 
 
-def orders(key, process, capacity):
+def orders(keys, process, capacity):
     counts = jnp.zeros(capacity, jnp.int32).at[SLOTS].set(SIZES)
-    return process.draw_order(key, process.start(), counts)
+    draw = lambda key: process.draw_order(key, process.start(), counts)
+    return np.asarray(jax.jit(jax.vmap(draw))(keys))
 
 
 # ------------------------------------------------------------------------------- its law
@@ -58,7 +59,7 @@ def p_value(process):
     """That of Pearson's test of the places of the three clusters' sticks."""
     num = fewer(40_000)
     keys = jax.random.split(KEY, num)
-    drawn = jax.jit(jax.vmap(lambda key: orders(key, process, 48)))(keys)
+    drawn = orders(keys, process, capacity=48)
     places = np.argsort(drawn, axis=1)[:, SLOTS]
     a, d = float(process.concentration), float(process.discount)
     found, expected = [], []
@@ -102,8 +103,8 @@ def test_an_order_of_another_law(fault, monkeypatch):
 
 
 def test_empty_sticks_have_the_free_slots_in_turn():
-    drawn = jax.vmap(lambda key: orders(key, PROCESSES[1], 16))(jax.random.split(KEY, 100))
-    for order in np.asarray(drawn):
+    drawn = orders(jax.random.split(KEY, 100), PROCESSES[1], 16)
+    for order in drawn:
         assert sorted(order) == list(range(16))
         free = order[~np.isin(order, SLOTS)]
         assert np.array_equal(free, np.sort(free))
@@ -112,8 +113,7 @@ def test_empty_sticks_have_the_free_slots_in_turn():
 def test_no_slot_more_changes_the_order():
     """Of few slots it is that of many, less those; a cluster is the last where they mattered."""
     keys, some = jax.random.split(KEY, 100), 0
-    draw = jax.vmap(orders, (0, None, None))
-    both = [np.asarray(draw(keys, PROCESSES[1], n)) for n in (7, 64)]
+    both = [orders(keys, PROCESSES[1], n) for n in (7, 64)]
     for few, many in zip(*both):
         assert np.array_equal(few, many[many < 7])
         if not np.array_equal(few, many[:7]):
@@ -125,8 +125,8 @@ def test_no_slot_more_changes_the_order():
 @pytest.mark.parametrize("process", [DirichletProcess(1e-3), PitmanYor(0.0001, 0.97)])
 def test_an_order_where_hardly_anything_is_left(process):
     """The weights of later sticks underflow in float32, but not their order."""
-    drawn = jax.vmap(lambda key: orders(key, process, 256))(jax.random.split(KEY, 20))
-    for order in np.asarray(drawn):
+    drawn = orders(jax.random.split(KEY, 20), process, 256)
+    for order in drawn:
         assert sorted(order) == list(range(256))
         free = order[~np.isin(order, SLOTS)]
         assert np.array_equal(free, np.sort(free))
@@ -161,15 +161,14 @@ ITEMS = np.array([1.0, -2.0, 4.0, 0.5, 3.0])
 UNEVEN = [(2, 1), (5, 1), (1, 2), (3, 2), (5, 2), (1, 3), (2, 3), (4, 3)]
 
 
-def batches(batch_size, shards, num=20_000):
+def batches(batch_size, shards):
     """Of many batches the rows' indices, which of them are real, and estimates of a sum."""
     kernel = slice_mixture(DirichletProcess(1.0), NORMAL, batch_size, capacity=2)
     comm = Collective("shard", shards) if shards > 1 else Collective()
     object.__setattr__(kernel, "comm", comm)
     per_shard = -(-5 // shards)
     items = jnp.asarray(np.append(ITEMS, np.full(shards * per_shard - 5, 100.0)))
-    num = fewer(40_000)
-    keys = jax.random.split(KEY, num)
+    keys = jax.random.split(KEY, fewer(20_000))
 
     def one(items, key):
         start = comm.index() * per_shard
@@ -179,14 +178,13 @@ def batches(batch_size, shards, num=20_000):
         return start + batch.rows, batch.real, _scans.scaled_up(comm, shard, batch, own)
 
     each = jax.vmap(one, (None, 0))
-    if shards > 1:
-        return jax.vmap(each, (0, None), axis_name="shard")(items.reshape(shards, -1), keys)
-    return jax.tree.map(lambda x: x[None], each(items, keys))
+    every = jax.vmap(each, (0, None), axis_name=comm.axis)
+    return jax.jit(every)(items.reshape(shards, -1), keys)
 
 
 @pytest.mark.parametrize("batch_size,shards", UNEVEN)
 def test_batches_of_shards_have_their_size_and_an_unbiased_sum(batch_size, shards):
-    """By `check_mean` on 20,000 batches: a false alarm has probability 1e-6."""
+    """By `check_mean` on many batches: a false alarm has probability 1e-6."""
     index, real, sums = (np.asarray(x) for x in batches(batch_size, shards))
     per_shard = -(-5 // shards)
     sizes = np.clip(5 - per_shard * np.arange(shards), 0, per_shard)

@@ -47,7 +47,7 @@ def assert_same_chain(grown, roomy, wrap):
 
 
 def pairs():
-    fast = {("walkers", wrap) for wrap in WRAPS if wrap != "plain"} | {("hybrid", "gibbs")}
+    fast = {("walkers", wrap) for wrap in WRAPS if wrap != "plain"}
     for case in CASES:
         for wrap in WRAPS:
             marks = [] if (case.name, wrap) in fast else pytest.mark.full

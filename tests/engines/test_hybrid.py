@@ -71,9 +71,14 @@ def test_blocks_are_a_multiple_of_the_shards():
 
 
 @pytest.mark.parametrize(
-    "schedule,blocks", [(Anchored(), 3), pytest.param(Demotion(), 1, marks=pytest.mark.full)]
+    "schedule,blocks,few",
+    [
+        (Anchored(), 3, 8),
+        pytest.param(Anchored(), 3, 2, marks=pytest.mark.full),
+        pytest.param(Demotion(), 1, 2, marks=pytest.mark.full),
+    ],
 )
-def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
+def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, few, x64):
     family = NormalKnownCovariance(np.zeros(2), 0.25 * np.eye(2), 16.0 * np.eye(2))
     runs = [
         sample(
@@ -83,9 +88,9 @@ def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
             X,
             num_steps=60,
         )
-        for slots in (2, 64)
+        for slots in (few, 64)
     ]
-    assert runs[0].capacity > 4 and not runs[0].info.overflow.any()
+    assert runs[0].capacity > few and not runs[0].info.overflow.any()
     assert np.array_equal(labels(runs[0]), labels(runs[1]))
 
 
@@ -100,7 +105,7 @@ def test_planted_clusters_are_found():
     assert (found == (truth[:, None] == truth)).mean() > 0.98
 
 
-@pytest.mark.parametrize("num_items", [1, 2])
+@pytest.mark.parametrize("num_items", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_hardly_any_items(num_items):
     kernel = hybrid(PROCESS, NormalInverseWishart(dim=2), blocks=4)
     run = sample(KEY, kernel, None, np.tile(X[:1], (num_items, 1)), num_steps=20)

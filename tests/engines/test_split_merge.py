@@ -64,6 +64,7 @@ def test_the_same_chain_on_any_engine(num_items, x64):
     check_engines(NormalInverseWishart(2), [Vmap(8), Pmap(8), Vmap(2)], num_items)
 
 
+@pytest.mark.full
 def test_the_chain_does_not_depend_on_the_capacity(x64):
     data, family = planted(60, 2, 6, 5.0)[0], known(2)
     runs = [

@@ -67,7 +67,9 @@ def messages(kernel, data, num_items):
     return sorted(re.findall(r"= (\S+) (all-[a-z]+|collective-[a-z]+|reduce-scatter)\(", text))
 
 
-@pytest.mark.parametrize("make", [mixture, features, pytest.param(hdp, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "make", [mixture, *(pytest.param(m, marks=pytest.mark.full) for m in (features, hdp))]
+)
 def test_one_reduction_of_a_size_that_does_not_depend_on_the_data(make):
     """All integers in one sum, all floats in one gather."""
     few, many = (messages(*make(num), num) for num in (64, 640))

@@ -102,11 +102,13 @@ def test_a_long_tail_is_nearly_exact():
     assert distance(uncollapsed_mixture(DP, NORMAL, tail=100, capacity=104)) < 0.005
 
 
+@full
 def test_asynchronous_blocks_are_not_exact():
     kernel = asynchronous_mixture(DP, NORMAL, blocks=2, capacity=16)
     assert abs(distance(kernel) - 0.283) < wider(0.005)
 
 
+@full
 def test_the_number_of_clusters_without_data_by_a_finite_tail():
     """As simulated in plain NumPy; with all of the tail it is 5.88."""
     for tail, mean in [(1, 5.33), (10, 5.83)]:

@@ -38,7 +38,7 @@ X = np.array([-1.0, -0.5, 0.6, 1.4])
 NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
 PROCESSES = {"dp": DirichletProcess(1.2), "py": PitmanYor(0.8, 0.3)}
 
-QUICK = {("dp", 2, 3)}
+QUICK = {("dp", 2, 1)}
 ANCHORED = [
     pytest.param(*row, marks=() if row in QUICK else pytest.mark.full)
     for row in itertools.product(PROCESSES, (1, 2, 3), (1, 3))
@@ -110,10 +110,8 @@ def make(process="dp", **kwargs):
     return hybrid_mixture(PROCESSES[process], NORMAL, capacity=8, **kwargs)
 
 
-@pytest.mark.parametrize(
-    "blocks,sweeps",
-    [(2, 1), *(pytest.param(*row, marks=pytest.mark.full) for row in [(1, 1), (2, 3), (3, 1)])],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("blocks,sweeps", [(1, 1), (2, 1), (2, 3), (3, 1)])
 def test_the_published_schedule_is_not_exact(blocks, sweeps):
     check_fails(make(schedule=Published(), blocks=blocks, local_sweeps=sweeps))
 

@@ -77,6 +77,7 @@ def test_slots_that_change_their_names():
     check(cycle(slice_mixture(PROCESS, NORMAL, capacity=16), Rename(PROCESS)))
 
 
+@pytest.mark.full
 def test_terms_that_miss_their_own_items(monkeypatch):
     """Planted."""
     honest = Symmetric.draw_series

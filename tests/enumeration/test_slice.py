@@ -107,15 +107,30 @@ def test_before_that_the_sums_are_averages_over_batches():
     np.testing.assert_allclose(np.sort(means), [-4, 0, 4], atol=0.5)
 
 
+def one_step(kernel, keys):
+    """The states before and after a step, and its info."""
+
+    @jax.jit
+    def both(items):
+        before = kernel.init(KEY, None, items)
+        return before, *kernel.step(keys, before, items)
+
+    return both(GROUPS)
+
+
 def test_a_step_of_a_warm_start_is_one_of_online_em(x64):
     """A batch of all items at t = 5 of 10: weights .6^(1/2), and expected sums, not drawn ones."""
     kernel = make(batch_size=60, warm_start=10)
     keys = as_keys(KEY)._replace(count=jnp.asarray(5))
-    before = kernel.init(KEY, None, GROUPS)
-    after, _ = kernel.step(keys, before, GROUPS)
-    family = NORMAL.about(before.centre)
-    logits = after.log_weights[:, None] + family.scores(after.parameters, GROUPS)
-    expected = family.statistics(GROUPS, jax.nn.softmax(logits, axis=0))
+    before, after = one_step(kernel, keys)[:2]
+
+    @jax.jit
+    def expected_statistics(before, after):
+        family = NORMAL.about(before.centre)
+        logits = after.log_weights[:, None] + family.scores(after.parameters, GROUPS)
+        return family.statistics(GROUPS, jax.nn.softmax(logits, axis=0))
+
+    expected = expected_statistics(before, after)
     share = np.sqrt(0.6)
     mean = jax.tree.map(
         lambda old, new: (1 - share) * old + share * new, before.sums.statistics, expected
@@ -131,8 +146,7 @@ def test_a_warm_start_adds_no_slots_for_sticks_without_points(count):
     """Of a concentration of 500, sixteen sticks leave nearly all."""
     kernel = slice_mixture(DirichletProcess(500.0), NORMAL, 60, warm_start=10)
     keys = as_keys(KEY)._replace(count=jnp.asarray(count))
-    start = kernel.init(KEY, None, GROUPS)
-    _, info = kernel.step(keys, start, GROUPS)
+    info = one_step(kernel, keys)[2]
     assert bool(info.overflow) == (count >= 10)
 
 
@@ -151,6 +165,7 @@ def check_fails(kernel, process="dp", **kwargs):
         check(kernel, process, **kwargs)
 
 
+@pytest.mark.full
 def test_swaps_with_the_ratio_upside_down(monkeypatch):
     honest = _slice.swap_neighbours
 

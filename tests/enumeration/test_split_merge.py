@@ -96,6 +96,7 @@ def test_a_forgotten_proposal_density(monkeypatch):
     check_fails("dp")
 
 
+@pytest.mark.full
 def test_births_that_forget_the_number_of_clusters(monkeypatch):
     honest = SplitMerge._decide
 
@@ -106,6 +107,7 @@ def test_births_that_forget_the_number_of_clusters(monkeypatch):
     check_fails("py")
 
 
+@pytest.mark.full
 def test_a_launch_that_sees_the_labels(monkeypatch):
     """A scan from the present sides, as if they were the launch."""
     honest = SplitMerge._sides

@@ -96,6 +96,7 @@ def one_cluster(weights, batch_size, step_size):
     return run_law(KEY, kernel, None, COINS, reduce=moments, **args).trace.mean
 
 
+@pytest.mark.full
 def test_a_batch_is_too_dispersed_as_the_theory_says():
     """By 1 + tanh(h/2) (N - n)/n, to first order."""
     values = one_cluster("scir", 10, 0.5)

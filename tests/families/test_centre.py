@@ -50,16 +50,20 @@ def items(dim, offset):
 
 def computed(make, dim, offset, mean, dtype, params=None):
     """Marginals, predictives and scores; the latter two as differences between clusters."""
-    family, x = make(dim, mean, dtype), items(dim, offset)
-    family = family.about(jnp.asarray(x[:15]).astype(dtype).sort(axis=0)[7])
-    x = jnp.asarray(x, dtype)
-    weights = jnp.asarray(np.eye(4)[np.arange(60) % 3].T, dtype)  # three clusters and an empty one
-    stats = family.statistics(x, weights)
-    predictive = jnp.stack([family.log_predictive(stats, y) for y in x[:5]])
-    drawn = family.draw(KEY, stats) if params is None else params
-    drawn = jax.tree.map(lambda leaf: leaf.astype(dtype), drawn)
-    scores = family.scores(drawn, x)
-    return drawn, (family.log_marginal(stats), predictive, scores[:3] - scores[:1])
+    family, x = make(dim, mean, dtype), items(dim, offset).astype(dtype)
+    weights = np.eye(4)[np.arange(60) % 3].T.astype(dtype)  # three clusters and an empty one
+
+    @jax.jit
+    def all_three(family, x, weights, params):
+        family = family.about(x[:15].sort(axis=0)[7])
+        stats = family.statistics(x, weights)
+        predictive = jnp.stack([family.log_predictive(stats, y) for y in x[:5]])
+        drawn = family.draw(KEY, stats) if params is None else params
+        drawn = jax.tree.map(lambda leaf: leaf.astype(dtype), drawn)
+        scores = family.scores(drawn, x)
+        return drawn, (family.log_marginal(stats), predictive, scores[:3] - scores[:1])
+
+    return all_three(family, x, weights, params)
 
 
 CASES = [(m, d, near) for m in (known, wishart, diagonal) for d in (1, 2, 8) for near in (0, 1)]
@@ -67,7 +71,7 @@ CASES = [(m, d, near) for m in (known, wishart, diagonal) for d in (1, 2, 8) for
 
 @pytest.mark.parametrize(
     "make,dim,near",
-    [c if c[1:] == (8, 0) else pytest.param(*c, marks=pytest.mark.full) for c in CASES],
+    [c if c[1:] == (2, 0) else pytest.param(*c, marks=pytest.mark.full) for c in CASES],
 )
 def test_far_data_keep_their_digits(make, dim, near, x64):
     """Marginals and predictives to a millionth; scores to what rounding the mean itself costs."""

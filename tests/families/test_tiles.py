@@ -38,7 +38,8 @@ def some(num_items, num_labels, seed=0):
 @pytest.mark.parametrize("num_items,num_labels", SIZES)
 def test_every_labelled_item_is_in_one_tile_of_its_label(num_items, num_labels):
     labels = some(num_items, num_labels)
-    index, real, label, _ = Tiles.of(jnp.asarray(labels), num_labels)
+    tiles = jax.jit(Tiles.of, static_argnums=1)(jnp.asarray(labels), num_labels)
+    index, real, label, _ = (np.asarray(x) for x in tiles)
     named = (labels >= 0) & (labels < num_labels)
     np.testing.assert_array_equal(np.sort(index[real]), np.flatnonzero(named))
     np.testing.assert_array_equal(
@@ -70,11 +71,12 @@ def test_label_statistics_are_those_of_the_one_hot_weights(name, num_items, x64)
     family, labels = FAMILIES[name], some(num_items, 6)
     items = np.random.default_rng(1).poisson(3.0, (num_items, 3)).astype(float)
     one_hot = jnp.asarray(labels == np.arange(6)[:, None], float)
-    expected = family.statistics(items, one_hot)
-    found = family.label_statistics(items, jnp.asarray(labels), 6)
+    expected = jax.jit(lambda f, x, w: f.statistics(x, w))(family, items, one_hot)
+    by_label = jax.jit(lambda f, x, z: f.label_statistics(x, z, 6))
+    found = by_label(family, items, jnp.asarray(labels))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12, 1e-12), found, expected)
     chains = jnp.stack([jnp.asarray(labels)] * 2)
-    mapped = jax.vmap(lambda z: family.label_statistics(items, z, 6))(chains)
+    mapped = jax.vmap(by_label, (None, None, 0))(family, items, chains)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[1], b, 1e-12, 1e-12), mapped, expected)
 
 
@@ -83,8 +85,9 @@ def test_moved_statistics_are_gains_less_losses(family, x64):
     old, new = (jnp.asarray(x) for x in (some(50, 6), some(50, 6)[::-1].copy()))
     shape = (50,) if isinstance(family, DirichletCategorical) else (50, 3)
     items = np.random.default_rng(1).integers(0, 9, shape)
-    gain, loss = (family.label_statistics(items, labels, 6) for labels in (new, old))
-    moved = family.moved_statistics(items, old, new, 6)
+    by_label = jax.jit(lambda f, x, z: f.label_statistics(x, z, 6))
+    gain, loss = (by_label(family, items, labels) for labels in (new, old))
+    moved = jax.jit(lambda f, *args: f.moved_statistics(*args, 6))(family, items, old, new)
     chex.assert_trees_all_close(moved, optax.tree.sub(gain, loss), rtol=1e-9, atol=1e-9)
 
 
@@ -92,7 +95,9 @@ def test_moved_statistics_are_gains_less_losses(family, x64):
 def test_bands_leave_out_nothing_but_zeros(dim, x64):
     family = NormalInverseWishart(dim)
     x = np.random.default_rng(0).normal(size=(50, dim))
-    params = family.draw(jax.random.key(0), family.statistics(x, jnp.ones((2, 50))))
+    drawn = lambda f, x: f.draw(jax.random.key(0), f.statistics(x, jnp.ones((2, 50))))
+    params = jax.jit(drawn)(family, x)
     y = np.einsum("kij,knj->kni", params.whitener, x - params.mean[:, None])
     scale = np.linalg.slogdet(params.whitener)[1][:, None] - 0.5 * dim * np.log(2 * np.pi)
-    np.testing.assert_allclose(family.scores(params, x), scale - 0.5 * (y**2).sum(2), rtol=1e-10)
+    scores = jax.jit(lambda f, params, x: f.scores(params, x))(family, params, x)
+    np.testing.assert_allclose(scores, scale - 0.5 * (y**2).sum(2), rtol=1e-10)

@@ -72,7 +72,7 @@ def second_moments(make, data, num_chains=1024, num_steps=6_000, position=0.0, s
         data,
         num_steps=num_steps,
         num_chains=num_chains,
-        burn_in=num_steps // 10,
+        burn_in=num_steps // 40,
         kernel_axis=0,
         reduce=lambda state, info: state.position**2,
     )
@@ -106,6 +106,7 @@ def test_the_law_sees_a_wrong_denominator(monkeypatch):
         test_variance_with_minibatches("sgld")
 
 
+@pytest.mark.full
 def test_the_law_sees_one_key_used_twice(monkeypatch):
     import sgmc_jax.splitting as splitting
 
@@ -253,6 +254,7 @@ def test_sgld_covariance_with_real_minibatches(replace, centred, hook):
     check_mean(run.trace.mean, exact_covariance(replace, centred), 0.02)
 
 
+@pytest.mark.full
 def test_the_covariance_law_sees_a_centre_taken_for_the_mode(monkeypatch):
     honest = ControlVariate.items
 

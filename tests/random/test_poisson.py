@@ -45,6 +45,7 @@ def test_law_float64(x64):
     check_law(jnp.float64, 100_000)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rate", [10.0, 1e5])
 def test_law_with_many_draws(rate):
     """Enough draws to see the cancellation of k log(rate) - rate - log k! in float32."""
