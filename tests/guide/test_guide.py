@@ -22,7 +22,12 @@ def no_setting_is_left_behind():
         jax.config.update(name, value)
 
 
-@pytest.mark.parametrize("page", PAGES)
+LONG = ("guide/first_posterior.md",)  # its samplers run to an answer
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(p, marks=pytest.mark.full) if p in LONG else p for p in PAGES]
+)
 def test_a_page_runs(page):
     pages.run_once(page)
 
