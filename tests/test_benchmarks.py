@@ -17,6 +17,7 @@ def test_every_case_of_suite_c_is_a_row_with_its_bars():
     assert all(row[5] in ("yes", "**no**") for row in table.rows[2:])
 
 
+@pytest.mark.full
 def test_topics_are_found_on_a_corpus_or_the_corpus_is_said_to_be_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("SGMC_JAX_DATA", str(tmp_path))
     (table,) = run_suite("topics", scale=1e-4, rounds=1, topics=3)

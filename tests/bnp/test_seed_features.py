@@ -26,6 +26,7 @@ def _items(num: int) -> np.ndarray:
     return (entries @ PLANTED + 0.2 * rng.standard_normal((num, 12))).astype(np.float32)
 
 
+@pytest.mark.full
 def test_planted_features_are_found_among_many_items():
     x, parts = jnp.asarray(_items(2000)), (BetaBernoulli(1.0), LinearGaussian(12, 0.2, 1.0))
     start = seed_features(KEY, *parts, x, num_items=60, num_chains=8, num_steps=60, capacity=8)

@@ -86,6 +86,7 @@ def test_planted_topics_are_found():
     assert same.mean() > 0.75  # one dish for all would give a third
 
 
+@pytest.mark.full
 def test_empty_and_single_groups():
     for sizes in ([0, 1, 0], [1]):
         words = Groups(np.zeros((len(sizes), 2), int), np.array(sizes))

@@ -53,6 +53,7 @@ def check_engines(family, engines, num_items=45):
         np.testing.assert_array_equal(moves(alone).merges, moves(shared).merges)
 
 
+@pytest.mark.full
 def test_the_same_chain_on_eight_devices(x64):
     check_engines(known(2), [ShardMap(8)])
 

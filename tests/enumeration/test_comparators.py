@@ -159,7 +159,8 @@ def test_the_chain_does_not_depend_on_the_capacity(name, few, x64):
     assert np.array_equal(*map(labels, runs))
 
 
-@pytest.mark.parametrize("name", [NAMES[0], pytest.param(NAMES[1], marks=full)])
+@full
+@pytest.mark.parametrize("name", NAMES[:2])
 def test_the_same_chain_on_shards(name, x64):
     args = {"num_steps": 40}
     alone = sample(KEY, make(name), None, points(), **args)

@@ -164,7 +164,8 @@ def test_the_chain_does_not_depend_on_the_capacity(x64, weights):
     np.testing.assert_allclose(*values, rtol=1e-9)
 
 
-@pytest.mark.parametrize("weights", [pytest.param("scir", marks=pytest.mark.full), "sgrld"])
+@pytest.mark.full
+@pytest.mark.parametrize("weights", STEPS)
 def test_the_same_chain_on_two_shards(x64, weights):
     process, family = DirichletProcess(0.5), DirichletMultinomial(PRIOR)
     kernel = slice_mixture(process, family, None, weights, step_size=STEPS[weights], capacity=16)

@@ -52,18 +52,18 @@ def computed(make, dim, offset, mean, dtype, params=None):
     """Marginals, predictives and scores; the latter two as differences between clusters."""
     family, x = make(dim, mean, dtype), items(dim, offset).astype(dtype)
     weights = np.eye(4)[np.arange(60) % 3].T.astype(dtype)  # three clusters and an empty one
+    return _computed(family, x, weights, params)
 
-    @jax.jit
-    def all_three(family, x, weights, params):
-        family = family.about(x[:15].sort(axis=0)[7])
-        stats = family.statistics(x, weights)
-        predictive = jnp.stack([family.log_predictive(stats, y) for y in x[:5]])
-        drawn = family.draw(KEY, stats) if params is None else params
-        drawn = jax.tree.map(lambda leaf: leaf.astype(dtype), drawn)
-        scores = family.scores(drawn, x)
-        return drawn, (family.log_marginal(stats), predictive, scores[:3] - scores[:1])
 
-    return all_three(family, x, weights, params)
+@jax.jit
+def _computed(family, x, weights, params):
+    family = family.about(x[:15].sort(axis=0)[7])
+    stats = family.statistics(x, weights)
+    predictive = jnp.stack([family.log_predictive(stats, y) for y in x[:5]])
+    drawn = family.draw(KEY, stats) if params is None else params
+    drawn = jax.tree.map(lambda leaf: leaf.astype(x.dtype), drawn)
+    scores = family.scores(drawn, x)
+    return drawn, (family.log_marginal(stats), predictive, scores[:3] - scores[:1])
 
 
 CASES = [(m, d, near) for m in (known, wishart, diagonal) for d in (1, 2, 8) for near in (0, 1)]

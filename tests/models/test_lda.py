@@ -227,7 +227,13 @@ def test_unseen_words_keep_their_prior_mass():
     assert np.isfinite(np.log(lda.perplexity(KEY, rare, held_out)))
 
 
-@pytest.mark.parametrize("name", ["gibbs", "collapsed", "table", "fresh", "stream", "warm start"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("gibbs", "collapsed", "table"),
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("fresh", "stream", "warm start")),
+    ],
+)
 def test_planted_topics_are_found(name):
     phi, counts = planted()
     model = LDA(K, V, alpha=0.1, beta=0.1)
