@@ -5,7 +5,7 @@ EXTRA ?= test
 WORKERS ?= 2
 
 PY := $(VENV)/bin/python
-PYTEST := $(PY) -m pytest -q
+PYTEST := $(PY) -m pytest -q --dist worksteal
 SLOWEST ?= 25
 
 .NOTPARALLEL:

@@ -34,6 +34,7 @@ def test_a_biased_sampler_is_outside_the_bars():
     assert not any(good._replace(**change).passes for change in bad)
 
 
+@pytest.mark.full
 def test_the_notebook_runs_from_top_to_bottom():
     jupytext, nbclient = map(pytest.importorskip, ("jupytext", "nbclient"))
     notebook = jupytext.read(ROOT / "notebooks" / "quickstart.py")

@@ -98,9 +98,9 @@ def reference():
     "engine, num_items, num_chains",
     [
         *[(engine, 21, None) for engine in [*EIGHT, Vmap(3)]],
-        *[(engine, 21, 2) for engine in [Pmap(8), ShardMap(5)]],
-        (Vmap(8), 5, None),
         (ShardMap(8), 5, 2),
+        *[also(engine, 21, 2) for engine in [Pmap(8), ShardMap(5)]],
+        also(Vmap(8), 5, None),
         *[also(engine, 21, 2) for engine in [Vmap(8), ShardMap(8), Vmap(3)]],
         *[also(engine, 5, chains) for engine in [Pmap(8), Vmap(3)] for chains in [None, 2]],
         also(ShardMap(8), 24, None),

@@ -78,6 +78,7 @@ def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
     )
 
 
+@pytest.mark.full
 def test_planted_topics_are_found():
     run = sample(KEY, collapsed_hdp(*parts()), None, WORDS, num_steps=300, burn_in=200)
     topic = np.concatenate(DOCUMENTS) // 4

@@ -84,6 +84,7 @@ def test_a_cycle_does_not_depend_on_the_capacity(x64):
     assert np.array_equal(labels(runs[0]), labels(runs[1]))
 
 
+@pytest.mark.full
 def test_one_cluster_is_split_into_many():
     """Ten clusters in 16 dimensions, from one: plain sweeps never leave it."""
     data, truth = planted(1_000, 16, 10, 2.0)

@@ -67,6 +67,7 @@ def messages(kernel, data, num_items):
     return sorted(re.findall(r"= (\S+) (all-[a-z]+|collective-[a-z]+|reduce-scatter)\(", text))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "make", [mixture, *(pytest.param(m, marks=pytest.mark.full) for m in (features, hdp))]
 )

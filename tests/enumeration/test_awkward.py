@@ -182,7 +182,8 @@ def in_a_cycle(name, process):
 CYCLES = list(itertools.product(["rename", "split_merge", "hybrid"], STICKS))
 
 
-@pytest.mark.parametrize("other,process", rows(("rename", "dp"), every=CYCLES))
+@full
+@pytest.mark.parametrize("other,process", CYCLES)
 def test_sticks_in_a_cycle(other, process):
     check(in_a_cycle(other, process), STICKS[process], num_chains=256, num_steps=800)
 

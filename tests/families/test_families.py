@@ -280,7 +280,7 @@ def test_empty_clusters_draw_from_the_prior(make, x64):
     assert all(jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(params))
 
 
-@pytest.mark.parametrize("partitionable", [True, False])
+@pytest.mark.parametrize("partitionable", [True, pytest.param(False, marks=pytest.mark.full)])
 @pytest.mark.parametrize("make", ALL)
 def test_draws_do_not_depend_on_the_capacity(make, partitionable):
     before = jax.config.jax_threefry_partitionable

@@ -22,7 +22,7 @@ def no_setting_is_left_behind():
         jax.config.update(name, value)
 
 
-LONG = ("guide/first_posterior.md",)  # its samplers run to an answer
+LONG = ("guide/first_posterior.md", "guide/concepts.md")
 
 
 @pytest.mark.parametrize(

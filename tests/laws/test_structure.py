@@ -124,7 +124,7 @@ def test_jit_is_a_plain_step(case: Case):
     leaves_close(step(KEY, state, data), jax.jit(step)(KEY, state, data))
 
 
-@one_in_three()
+@cases(fast=lambda i, case: i % 5 == 0 and not case.heavy)
 def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     kernel = case.make(case.step_size)
     args = {"num_chains": 2, "thin": 2}
