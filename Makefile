@@ -5,7 +5,7 @@ EXTRA ?= test
 WORKERS ?= 2
 
 PY := $(VENV)/bin/python
-PYTEST := $(PY) -m pytest -q --dist worksteal
+PYTEST := $(PY) -m pytest -q
 SLOWEST ?= 25
 
 .NOTPARALLEL:
@@ -18,10 +18,10 @@ demo: $(VENV)/.experiments  ## the quickstart
 	$(PY) -m experiments.quickstart
 
 test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included, and its slowest tests
-	$(PYTEST) -m "not full" -n $(WORKERS) --durations=$(SLOWEST)
+	$(PYTEST) -m "not full" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST)
 
 test-all: $(VENV)/.$(EXTRA)  ## every tier, then the fast tier on the lowest supported versions
-	$(PYTEST) -m "" -n $(WORKERS) --durations=$(SLOWEST)
+	$(PYTEST) -m "" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST)
 	$(MAKE) test-lowest
 
 test-lowest:  ## the fast tier on the lowest supported versions

@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.full
 def test_annotations_hold_in_every_kernel():
     args = [sys.executable, "-m", "tests.annotations"]
     done = subprocess.run(args, capture_output=True, text=True, cwd=Path(__file__).parents[1])

@@ -68,9 +68,7 @@ def messages(kernel, data, num_items):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "make", [mixture, *(pytest.param(m, marks=pytest.mark.full) for m in (features, hdp))]
-)
+@pytest.mark.parametrize("make", [mixture, features, hdp])
 def test_one_reduction_of_a_size_that_does_not_depend_on_the_data(make):
     """All integers in one sum, all floats in one gather."""
     few, many = (messages(*make(num), num) for num in (64, 640))

@@ -126,6 +126,7 @@ def test_forty_far_items_end_in_one_cluster(offset):
     assert last_active(offset) == 1
 
 
+@pytest.mark.full
 def test_a_centre_at_the_prior_mean_is_seen_to_fail(monkeypatch):
     programs.cache_clear()
     monkeypatch.setattr(fam.NormalInverseWishart, "about", lambda self, centre: self)

@@ -98,7 +98,7 @@ def test_every_kernel_composes(case: Case, wrap):
         assert avals(before) == avals(step()[0])
 
 
-@cases(fast=lambda i, case: i % 2 == 0 and not case.heavy)
+@one_in_three()
 def test_vmap_is_a_loop(case: Case):
     kernel, data = case.make(case.step_size), arrays(case.data)
     init = lambda key: start(case, kernel, key)
