@@ -9,27 +9,22 @@ import jax
 
 # By default every fused loop goes through MLIR, 40 ms each, and a nonparametric step has hundreds;
 # the older emitter, right into LLVM, needs a tenth of that. Code split over many modules is
-# compiled at once where processors are idle, but what the parts share, once for each. After the
-# passes of level 1 such steps are as fast as after those of level 3.
-_LEVEL = "xla_backend_optimization_level"
+# compiled at once where processors are idle, but what the parts share, once for each. The level of
+# optimisation stays: at level 1, a fifth quicker still, LLVM has ended the process ("Cannot select").
 _QUICK = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_parallel_codegen_split_count": 1,
-    _LEVEL: 1,
 }
 
 
 def quick_options() -> dict[str, bool | int] | None:
     """The options of `jax.jit` that compile large programs quickly; `None` where there are none.
 
-    What is set by XLA_FLAGS in the environment stays as it is, and so does the level that
-    `jax_disable_most_optimizations` sets.
+    What is set by XLA_FLAGS in the environment stays as it is.
     """
     if jax.default_backend() != "cpu":
         return None
     given = os.environ.get("XLA_FLAGS", "")
-    if jax.config.values["jax_disable_most_optimizations"]:
-        given += _LEVEL
     missing = {name: value for name, value in _QUICK.items() if name not in given}
     return {name: value for name, value in missing.items() if _is_known(name, value)} or None
 
