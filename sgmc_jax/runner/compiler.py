@@ -10,7 +10,7 @@ import jax
 # By default every fused loop goes through MLIR, 40 ms each, and a nonparametric step has hundreds;
 # the older emitter, right into LLVM, needs a tenth of that. Code split over many modules is
 # compiled at once where processors are idle, but what the parts share, once for each. The level of
-# optimisation stays: at level 1, a fifth quicker still, LLVM has ended the process ("Cannot select").
+# optimisation stays: at level 1, a fifth quicker still, LLVM has ended a process ("Cannot select").
 _QUICK = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_parallel_codegen_split_count": 1,
