@@ -64,12 +64,12 @@ class Cycle(Kernel):
         return state  # every step refreshes each kernel before it moves
 
     def retarget(self, key: Key, state: CycleState, data: Data) -> CycleState:
-        keys = as_keys(key)
-        states = tuple(
-            kernel.retarget(keys.fold(i), with_position(inner, state.position), data)
-            for i, (kernel, inner) in enumerate(zip(self.kernels, state.states, strict=True))
-        )
-        return CycleState(state.position, states)
+        # a kernel writes what its new target fixes into the position, from which all others go on
+        keys, position, states = as_keys(key), state.position, []
+        for i, (kernel, inner) in enumerate(zip(self.kernels, state.states, strict=True)):
+            states.append(kernel.retarget(keys.fold(i), with_position(inner, position), data))
+            position = states[-1].position
+        return CycleState(position, tuple(states))
 
     def resize(self, capacity: int) -> Cycle:
         return Cycle(tuple(kernel.resize(capacity) for kernel in self.kernels))

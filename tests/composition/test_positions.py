@@ -169,6 +169,21 @@ def test_a_block_sees_the_hyper_parameters_of_another(name):
     check_blocks(of_blocks(name))
 
 
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda k: k, lambda k: cycle(k, k), lambda k: thin(k, 2)],
+    ids=["plain", "cycle", "thin"],
+)
+def test_a_new_target_brings_its_hyper_parameters(wrap):
+    """And a step keeps them: the old ones are in the position that it begins from."""
+    kernels = [wrap(mixture("hybrid", DirichletProcess(a), capacity=4)) for a in (1.0, 2.0)]
+    state = kernels[0].init(KEY, None, DATA)
+    retargeted = jax.jit(lambda state: kernels[1].retarget(KEY, state, DATA))(state)
+    after = jax.jit(lambda state: kernels[1].step(KEY, state, DATA)[0])(retargeted)
+    for now in (retargeted, after):
+        assert now.position.shared["concentration"] == 2
+
+
 @full
 def test_a_block_grows_and_is_thinned():
     check_blocks(thin(of_blocks("hybrid", capacity=2), 2), num_steps=600)
