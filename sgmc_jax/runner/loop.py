@@ -71,15 +71,15 @@ def run_chunk(
         write = partial(jax.lax.dynamic_update_slice_in_dim, start_index=at, axis=0)
         return carry, jax.tree.map(write, buffers, draws)
 
-    loop = (carry, zeros(plan.slots + plan.block))
+    def some_block(b: Array, loop: tuple) -> tuple:
+        return block(jnp.minimum(plan.block, num_steps - b * plan.block), b, loop)
+
+    loop, whole = (carry, zeros(plan.slots + plan.block)), 0
+    if plan.whole_blocks:
+        whole = num_steps // plan.block
+        loop = jax.lax.fori_loop(0, whole, partial(block, plan.block), loop)
     num_blocks = (num_steps + plan.block - 1) // plan.block
-    if not plan.whole_blocks:
-        length = lambda b: jnp.minimum(plan.block, num_steps - b * plan.block)
-        return jax.lax.fori_loop(0, num_blocks, lambda b, loop: block(length(b), b, loop), loop)
-    whole = num_steps // plan.block
-    loop = jax.lax.fori_loop(0, whole, partial(block, plan.block), loop)
-    rest = partial(block, num_steps - whole * plan.block)
-    return jax.lax.fori_loop(whole, num_blocks, rest, loop)
+    return jax.lax.fori_loop(whole, num_blocks, some_block, loop)
 
 
 def block_length(draw_bytes: int) -> int:

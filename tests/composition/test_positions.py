@@ -1,6 +1,6 @@
 """The position is all that others may move: exact laws of kernels that take turns, by enumeration.
 
-Each check gives a false alarm with probability below 1e-6; see `check_mean`.
+Each check gives a false alarm with probability below 1e-6; see `check_law`.
 """
 
 import itertools
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Dist, Kernel, cycle, draw, gibbs, thin
+from sgmc_jax import Dist, Kernel, cycle, draw, gibbs, repeat, thin
 from sgmc_jax.bnp import (
     Demotion,
     DirichletProcess,
@@ -37,7 +37,7 @@ from tests.enumeration.partitions import (
     partition,
     random_concentration,
 )
-from tests.laws.moments import check_mean, run_law
+from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -154,7 +154,7 @@ def check_blocks(kernel, **kwargs):
     of_z = lambda state, info: partition(state._replace(position=state.position["z"]), info)
     args = {"num_chains": 512, "num_steps": 900, "burn_in": 50} | kwargs
     run = run_law(KEY, kernel, {"z": labels, "a": np.float32(1)}, DATA, reduce=of_z, **args)
-    check_mean(run.trace.mean, law, 0.08)
+    check_law(run.trace.mean, law, 0.08)
 
 
 @pytest.mark.parametrize(
@@ -169,14 +169,24 @@ def test_a_block_sees_the_hyper_parameters_of_another(name):
     check_blocks(of_blocks(name))
 
 
-@pytest.mark.parametrize(
-    "wrap",
-    [lambda k: k, lambda k: cycle(k, k), lambda k: thin(k, 2)],
-    ids=["plain", "cycle", "thin"],
-)
-def test_a_new_target_brings_its_hyper_parameters(wrap):
+TURNS = {
+    "plain": lambda kernel: kernel,
+    "cycle": lambda kernel: cycle(kernel, kernel),
+    "thin": lambda kernel: thin(kernel, 2),
+    "repeat": lambda kernel: repeat(kernel, 2),
+}
+
+
+def turns():
+    for name, wrap in itertools.product(MIXTURES, TURNS):
+        fast = name == "hybrid" or (name, wrap) == ("split-merge", "cycle")
+        yield pytest.param(name, wrap, marks=[] if fast else full)
+
+
+@pytest.mark.parametrize("name,wrap", list(turns()))
+def test_a_new_target_brings_its_hyper_parameters(name, wrap):
     """And a step keeps them: the old ones are in the position that it begins from."""
-    kernels = [wrap(mixture("hybrid", DirichletProcess(a), capacity=4)) for a in (1.0, 2.0)]
+    kernels = [TURNS[wrap](mixture(name, DirichletProcess(a), capacity=8)) for a in (1.0, 2.0)]
     state = kernels[0].init(KEY, None, DATA)
     retargeted = jax.jit(lambda state: kernels[1].retarget(KEY, state, DATA))(state)
     after = jax.jit(lambda state: kernels[1].step(KEY, state, DATA)[0])(retargeted)
@@ -221,7 +231,7 @@ def test_pairs_of_feature_samplers(model, which):
     args = {"num_chains": 512, "num_steps": 900, "burn_in": 100, "reduce": reduce}
     run = run_law(KEY, kernel, None, data.astype(np.float32), **args)
     common = expected > 1e-3
-    check_mean(run.trace.mean[:, common], expected[common], 0.08)
+    check_law(run.trace.mean[:, common], expected[common], 0.08)
 
 
 @full

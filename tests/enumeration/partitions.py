@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import multivariate_normal
 
-from tests.laws.moments import check_mean, run_law
+from tests.laws.moments import check_law, run_law
 
 KEY = jax.random.key(3)
 
@@ -97,7 +97,7 @@ def chains(kernel, data, key=KEY, **kwargs):
 
 
 def check_partitions(kernel, law, data, tolerance=0.025, least=0.0, **kwargs):
-    """Chains are in each partition as often as the law says; see `check_mean`.
+    """Chains are in each partition as often as the law says; see `check_law`.
 
     Partitions with a probability below `least` are counted as one: of a few visits no standard
     error can be told.
@@ -110,7 +110,7 @@ def check_partitions(kernel, law, data, tolerance=0.025, least=0.0, **kwargs):
         values, law = (
             np.append(p[..., ~rare], p[..., rare].sum(-1, keepdims=True), -1) for p in (values, law)
         )
-    check_mean(values, law, tolerance)
+    check_law(values, law, tolerance)
 
 
 def total_variation(values, law):

@@ -185,7 +185,7 @@ CYCLES = list(itertools.product(["rename", "split_merge", "hybrid"], STICKS))
 @full
 @pytest.mark.parametrize("other,process", CYCLES)
 def test_sticks_in_a_cycle(other, process):
-    check(in_a_cycle(other, process), STICKS[process], num_chains=256, num_steps=800)
+    check(in_a_cycle(other, process), STICKS[process])
 
 
 @full

@@ -105,7 +105,7 @@ def test_a_long_tail_is_nearly_exact():
 @full
 def test_asynchronous_blocks_are_not_exact():
     kernel = asynchronous_mixture(DP, NORMAL, blocks=2, capacity=16)
-    assert abs(distance(kernel) - 0.283) < wider(0.005)
+    assert abs(distance(kernel) - 0.283) < 0.005
 
 
 @full

@@ -25,7 +25,7 @@ from sgmc_jax.bnp.hybrid.anchors import draw_anchors
 from sgmc_jax.collective import Dist
 from sgmc_jax.runner.programs import programs
 from tests.enumeration import features as exact
-from tests.laws.moments import check_mean, run_law
+from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -77,7 +77,7 @@ def check(model, tolerance=0.06, data=None, **kwargs):
     data = data.astype(np.float32)
     run = run_law(KEY, kernel, None, data, reduce=exact.statistics(states, few), **args)
     common = expected > 1e-3
-    check_mean(run.trace.mean[:, common], expected[common], tolerance)
+    check_law(run.trace.mean[:, common], expected[common], tolerance)
 
 
 def rows(quick, all_rows):
@@ -156,7 +156,7 @@ def test_random_hyper_parameters(schedule, blocks):
     )
     args = {"num_chains": 1024, "num_steps": 700, "burn_in": 100}
     run = run_law(KEY, kernel, None, exact.X.astype(np.float32), reduce=reduce, **args)
-    check_mean(run.trace.mean, np.concatenate([states.law(log, 7), hyper]), 0.04)
+    check_law(run.trace.mean, np.concatenate([states.law(log, 7), hyper]), 0.04)
 
 
 def check_reconstruction(**kwargs):
@@ -170,7 +170,7 @@ def check_reconstruction(**kwargs):
     args = {"num_chains": 512, "num_steps": num_steps, "burn_in": 50}
     data = exact.X.astype(np.float32)
     run = run_law(KEY, kernel, None, data, reduce=exact.reconstruction, **args)
-    check_mean(run.trace.mean, expected, 0.06)
+    check_law(run.trace.mean, expected, 0.06)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_the_number_of_features_without_data():
     a, c = 1.0, 1.5
     expected = sum(a * c / (c + i) for i in range(12))
     process = BetaBernoulli(a, c)
-    check_mean(number(12, process, blocks=4), expected, 0.05)
+    check_law(number(12, process, blocks=4), expected, 0.05)
     assert np.mean(number(12, process, blocks=4, schedule=Published())) < 0.75 * expected
 
 
@@ -220,14 +220,14 @@ def test_the_number_of_columns_of_counts_without_data(schedule, blocks):
     """n = 5: E K = a c log(1 + n / c)."""
     process = GammaPoisson(0.6, 2.0)
     means = number(5, process, schedule=schedule, blocks=blocks, capacity=32)
-    check_mean(means, 0.6 * 2.0 * np.log(3.5), 0.05)
+    check_law(means, 0.6 * 2.0 * np.log(3.5), 0.05)
 
 
 @pytest.mark.full
 def test_the_number_of_features_of_one_item_by_the_published_schedule():
     """n = 1: E K = a (1 + c) / c instead of a."""
     means = number(1, BetaBernoulli(0.7, 2.0), schedule=Published())
-    check_mean(means, 0.7 * 3 / 2, 0.05)
+    check_law(means, 0.7 * 3 / 2, 0.05)
 
 
 # ------------------------------------------------------------------------------ planted faults

@@ -20,7 +20,7 @@ from sgmc_jax.bnp import (
     collapsed_hdp,
     hybrid_hdp,
 )
-from tests.laws.moments import check_mean, run_law
+from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -110,7 +110,7 @@ def check_partitions(kernel, law, data, num_chains=512, num_steps=2_000):
     )
     possible = law > 0
     assert np.all(run.trace.mean[:, ~possible] == 0)
-    check_mean(run.trace.mean[:, possible], law[possible], 0.035)
+    check_law(run.trace.mean[:, possible], law[possible], 0.035)
 
 
 def make(**kwargs):

@@ -13,7 +13,7 @@ import sgmc_jax.models._sweep as sweeps
 from sgmc_jax import Full, Uniform, scir, sgrld_simplex
 from sgmc_jax.models import LDA
 from sgmc_jax.models._lda_kernels import CollapsedGibbs
-from tests.laws.moments import check_mean, run_law
+from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -62,7 +62,7 @@ def together(state, info):
 
 def check(kernel, statistic, expected, tolerance=0.02, **args):
     run = run_law(KEY, kernel, lda.start, DOCUMENTS, reduce=statistic, **ARGS | args)
-    check_mean(run.trace.mean, expected, tolerance)
+    check_law(run.trace.mean, expected, tolerance)
 
 
 def test_gibbs_over_all_documents():

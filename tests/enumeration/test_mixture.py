@@ -30,7 +30,7 @@ from tests.enumeration.partitions import (
     prior,
     random_concentration,
 )
-from tests.laws.moments import check_mean, run_law
+from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -178,6 +178,6 @@ def test_the_number_of_clusters_without_data():
         active = lambda state, info: info.active.astype(jnp.float32)
         run = run_law(KEY, kernel, None, data, reduce=active, **args)
         if right:
-            check_mean(run.trace.mean, expected, 0.02)
+            check_law(run.trace.mean, expected, 0.02)
         else:
             assert np.mean(run.trace.mean) < 0.75 * expected

@@ -41,7 +41,7 @@ def make(process="dp", batch_size=None, **kwargs):
 
 def check(kernel, process="dp", **kwargs):
     law = exact(PROCESSES[process], normal_marginal, X)
-    args = {"num_chains": 256, "num_steps": 1_000, "tolerance": 0.08} | kwargs
+    args = {"num_chains": 256, "num_steps": 1_500, "tolerance": 0.06} | kwargs
     check_partitions(kernel, law, DATA, **args)
 
 

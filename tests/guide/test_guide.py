@@ -10,6 +10,7 @@ from tests.guide import pages
 pytestmark = pytest.mark.runs_long
 
 PAGES = pages.pages()
+LONG = ("guide/first_posterior.md", "guide/concepts.md")  # their samplers run to an answer
 
 
 @pytest.fixture(autouse=True)
@@ -20,9 +21,6 @@ def no_setting_is_left_behind():
     yield
     for name, value in before.items():
         jax.config.update(name, value)
-
-
-LONG = ("guide/first_posterior.md", "guide/concepts.md")
 
 
 @pytest.mark.parametrize(

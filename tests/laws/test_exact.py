@@ -21,7 +21,7 @@ from sgmc_jax import (
     thin,
 )
 from sgmc_jax.combinators.metropolis import Metropolis
-from tests.laws.moments import check_mean, run_law
+from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -37,7 +37,7 @@ def squares(state, info):
 
 def check_quartic(kernel):
     run = run_law(KEY, kernel, jnp.zeros(()), None, reduce=squares, **ARGS)
-    check_mean(run.trace.mean, FOURTH_ROOT, 0.01)
+    check_law(run.trace.mean, FOURTH_ROOT, 0.01)
     return run
 
 
@@ -92,10 +92,10 @@ def test_a_change_of_variables_needs_its_jacobian():
     for grad, law in [(right, True), (wrong, False)]:
         run = run_law(KEY, hmc(grad, 0.5, 3), jnp.zeros(()), None, reduce=mean, **ARGS)
         if law:
-            check_mean(run.trace.mean, 3.0, 0.01)
+            check_law(run.trace.mean, 3.0, 0.01)
         else:
             with pytest.raises(AssertionError, match="standard errors"):
-                check_mean(run.trace.mean, 3.0, 0.01)
+                check_law(run.trace.mean, 3.0, 0.01)
 
 
 # ------------------------------------------------------------ blocks: a correlated Gaussian
@@ -136,7 +136,7 @@ def check_blocks(block):
     )
     start = {"x": jnp.zeros(()), "y": jnp.zeros(())}
     run = run_law(KEY, kernel, start, None, reduce=moments, **ARGS)
-    check_mean(run.trace.mean, [1.0, 1.0, CORRELATION], 0.02)
+    check_law(run.trace.mean, [1.0, 1.0, CORRELATION], 0.02)
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_a_cycle_of_a_gibbs_sweep_and_a_joint_move():
     moments = lambda state, info: state.position["x"] * state.position["y"]
     start = {"x": jnp.zeros(()), "y": jnp.zeros(())}
     run = run_law(KEY, cycle(sweep, joint), start, None, reduce=moments, **ARGS)
-    check_mean(run.trace.mean, CORRELATION, 0.02)
+    check_law(run.trace.mean, CORRELATION, 0.02)

@@ -24,7 +24,7 @@ from sgmc_jax import (
 from sgmc_jax.spaces import Euclidean
 from sgmc_jax.splitting import Splitting, _redraw
 from sgmc_jax.transitions import EulerLangevin, GeodesicFlow, GradientKick
-from tests.laws.moments import check_mean, run_law
+from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -84,7 +84,7 @@ def test_variance_with_minibatches(name):
     make, expected = CLOSED_FORMS[name]
     moments = second_moments(lambda h: make(step_size=h, temperature=TEMPERATURE), Y)
     # the printed values have four digits
-    check_mean(moments, expected, 0.01)
+    check_law(moments, expected, 0.01)
 
 
 def test_the_law_sees_noise_too_large_by_a_twentieth(monkeypatch):
@@ -134,7 +134,7 @@ def test_variance_with_the_noise_subtracted(name):
     make, law = CORRECTED[name]
     steps = np.array([0.1, 0.15])
     moments = second_moments(lambda h: make(GRAD, h, noise_covariance=NOISE), Y, steps=steps)
-    check_mean(moments, law(steps), 0.015)
+    check_law(moments, law(steps), 0.015)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_every_form_of_a_noise_covariance(form):
     args = {"num_chains": 1024, "num_steps": 3_000, "burn_in": 100}
     products = lambda state, info: jnp.outer(state.position, state.position)
     run = run_law(KEY, kernel, jnp.zeros(2), slopes, reduce=products, **args)
-    check_mean(run.trace.mean, np.eye(2) / 0.8, 0.02)
+    check_law(run.trace.mean, np.eye(2) / 0.8, 0.02)
 
 
 def test_unadjusted_leapfrog():
@@ -165,7 +165,7 @@ def test_unadjusted_leapfrog():
         partial(_redraw, space=Euclidean()),
     )
     expected = 1 / (CURVATURE * (1 - steps**2 * CURVATURE / 4))
-    check_mean(second_moments(make, None, num_steps=3_000), expected, 0.01)
+    check_law(second_moments(make, None, num_steps=3_000), expected, 0.01)
 
 
 def test_nose_hoover_thermostat():
@@ -186,9 +186,9 @@ def test_nose_hoover_thermostat():
     args = {"num_chains": 512, "num_steps": 8_000, "burn_in": 500, "kernel_axis": 0}
     run = run_law(KEY, kernels, start, None, reduce=moments, **args)
     means = np.asarray(run.trace.mean)
-    check_mean(means[0][:, 0], 0.989, 0.004)
-    check_mean(means[1][:, 0], 0.952, 0.004)
-    check_mean(means[0][:, 2], 0.1, 0.04)  # xi ~ N(A, 1/d), once and not once a leaf
+    check_law(means[0][:, 0], 0.989, 0.004)
+    check_law(means[1][:, 0], 0.952, 0.004)
+    check_law(means[0][:, 2], 0.1, 0.04)  # xi ~ N(A, 1/d), once and not once a leaf
 
 
 @pytest.mark.full
@@ -204,8 +204,8 @@ def test_the_thermostat_takes_up_isotropic_noise():
     )
     args = {"num_chains": 512, "num_steps": 20_000, "burn_in": 2_000}
     run = run_law(KEY, kernel, jnp.zeros(10), items, reduce=moments, **args)
-    check_mean(run.trace.mean[:, 1], 1 + 0.05 * 10 / 2, 0.02)
-    check_mean(run.trace.mean[:, 0], 1.0, 0.02)
+    check_law(run.trace.mean[:, 1], 1 + 0.05 * 10 / 2, 0.02)
+    check_law(run.trace.mean[:, 0], 1.0, 0.02)
 
 
 # ------------------------------------------------------ real minibatches of a linear regression
@@ -251,7 +251,7 @@ def test_sgld_covariance_with_real_minibatches(replace, centred, hook):
     moments = lambda state, info: jnp.outer(state.position - MODE, state.position - MODE)
     args = {"num_chains": 2048, "num_steps": 4_000, "burn_in": 200}
     run = run_law(KEY, sgld(grad, STEP), jnp.asarray(MODE), (X, TARGETS), reduce=moments, **args)
-    check_mean(run.trace.mean, exact_covariance(replace, centred), 0.02)
+    check_law(run.trace.mean, exact_covariance(replace, centred), 0.02)
 
 
 @pytest.mark.full

@@ -25,7 +25,7 @@ from sgmc_jax import (
     scir,
 )
 from sgmc_jax.transitions import GammaTotal
-from tests.laws.moments import check_mean, fewer, run_law
+from tests.laws.moments import check_law, fewer, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -83,8 +83,8 @@ def topics(kernel, **args):
 def check_topics(kernel, tolerance=0.02, **args):
     moments, _ = topics(kernel, **args)
     mean, square = two_topics()
-    check_mean(moments[:, 0], mean, tolerance)
-    check_mean(moments[:, 1], square, tolerance)
+    check_law(moments[:, 0], mean, tolerance)
+    check_law(moments[:, 1], square, tolerance)
 
 
 def test_the_exact_moments_of_two_topics():
@@ -174,8 +174,8 @@ def latent_moments(anchors):
 
 def check_estimator(values, mean, variance):
     values = np.asarray(values, np.float64)
-    check_mean(values, mean, 0.02)
-    check_mean((values - mean) ** 2, variance, 0.05)
+    check_law(values, mean, 0.02)
+    check_law((values - mean) ** 2, variance, 0.05)
 
 
 def test_latent_counts_are_unbiased_with_the_variance_of_theory():

@@ -19,7 +19,7 @@ from sgmc_jax import (
     sggmc,
     sgnht,
 )
-from tests.laws.moments import check_mean, run_law
+from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -47,7 +47,7 @@ def noisy_vmf(noise):
 
 def check_sphere(kernel, data, tolerance=0.01, args=ARGS):
     run = run_law(KEY, kernel, POLE, data, reduce=height, **args)
-    check_mean(run.trace.mean, [MEAN, SQUARE], tolerance)
+    check_law(run.trace.mean, [MEAN, SQUARE], tolerance)
     return run
 
 
@@ -80,7 +80,7 @@ def test_noise_of_the_gradient_is_subtracted_on_the_sphere():
     args = ARGS | {"num_steps": 8_000}
     plain = sggmc(grad, Sphere(), 0.05, FRICTION, word="AFBNFA")
     run = run_law(KEY, plain, POLE, items, reduce=height, **args)
-    check_mean(run.trace.mean[:, 0], 0.775, 0.01)
+    check_law(run.trace.mean[:, 0], 0.775, 0.01)
     for word in ["AFBNFA", "ABOBA"]:
         kernel = sggmc(grad, Sphere(), 0.05, FRICTION, noise_covariance=10.0, word=word)
         check_sphere(kernel, items, args=args)
@@ -101,7 +101,7 @@ def test_sphere_times_euclid():
     )
     start = {"x": POLE, "y": jnp.zeros(3)}
     run = run_law(KEY, kernel, start, None, reduce=moments, **ARGS)
-    check_mean(run.trace.mean, [MEAN, 2.0, 7.0], 0.01)
+    check_law(run.trace.mean, [MEAN, 2.0, 7.0], 0.01)
 
 
 # ------------------------------------------------------------------- a metric of a space's own
@@ -171,7 +171,7 @@ def check_hyperbolic(kernel, start=TOP):
 
     run = run_law(KEY, kernel, start, None, reduce=moments, **ARGS | {"num_steps": 1_000})
     expected = [1 / PEAK, 2 / PEAK**2, 0.0, 1.0]
-    check_mean(run.trace.mean, expected[: run.trace.mean.shape[1]], 0.06)
+    check_law(run.trace.mean, expected[: run.trace.mean.shape[1]], 0.06)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from sgmc_jax import (
 )
 from sgmc_jax.diagnostics import counts_variance, scir_inflation, scir_moments
 from sgmc_jax.transitions import GeometricOrnsteinUhlenbeck
-from tests.laws.moments import check_mean, fewer, run_law
+from tests.laws.moments import check_law, fewer, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -59,8 +59,8 @@ def moved(request):
 
 def check_moved(draws, mean, variance):
     for j in range(4):
-        check_mean(draws[:, j], mean[j], 0.03)
-        check_mean((draws[:, j] - mean[j]) ** 2, variance[j], 0.03 if j else 0.05)
+        check_law(draws[:, j], mean[j], 0.03)
+        check_law((draws[:, j] - mean[j]) ** 2, variance[j], 0.03 if j else 0.05)
 
 
 def test_moments_of_scir_after_some_moves(moved):
@@ -108,8 +108,8 @@ def check_simplices(kernel):
     start, one = jax.tree.map(jnp.zeros_like, SIMPLICES), np.zeros((1, 1), np.float32)
     run = run_law(KEY, kernel, start, one, reduce=dirichlet_moments, **ARGS)
     mean, square = exact_moments(list(SIMPLICES.values()))
-    check_mean(run.trace.mean[:, 0], mean, 0.01)
-    check_mean(run.trace.mean[:, 1], square, 0.01)
+    check_law(run.trace.mean[:, 0], mean, 0.01)
+    check_law(run.trace.mean[:, 1], square, 0.01)
 
 
 @pytest.mark.parametrize("scale", ["refresh", pytest.param("none", marks=pytest.mark.full)])
@@ -126,11 +126,11 @@ def test_sgrld_is_right_as_its_step_size_vanishes_and_not_before():
     mean, square = exact_moments([np.asarray(shape)])
     args = ARGS | {"num_steps": 6_000, "burn_in": 1_000, "reduce": dirichlet_moments}
     fine = run_law(KEY, sgrld_simplex(counts, 4e-3), np.log(shape), data, **args).trace.mean
-    check_mean(fine[:, 0], mean, 0.03)
-    check_mean(fine[:, 1], square, 0.03)
+    check_law(fine[:, 0], mean, 0.03)
+    check_law(fine[:, 1], square, 0.03)
     coarse = run_law(KEY, sgrld_simplex(counts, 0.2), np.log(shape), data, **args).trace.mean
     with fails():
-        check_mean(coarse[:, 1], square, 0.02)
+        check_law(coarse[:, 1], square, 0.02)
 
 
 @pytest.mark.full
@@ -159,9 +159,9 @@ def test_minibatches_widen_a_simplex_by_what_theory_says(n, h):
     exact = mean * (1 - mean) / (shape.sum() + 1)
     ratio = run.trace.mean / exact
     widened = 1 + float(scir_inflation(h, 1000, n))
-    check_mean(ratio, widened, 0.03)
+    check_law(ratio, widened, 0.03)
     with fails():
-        check_mean(ratio, 1 + np.tanh(h) * (1000 - n) / n, 0.03)
+        check_law(ratio, 1 + np.tanh(h) * (1000 - n) / n, 0.03)
 
 
 # ------------------------------------------------------------------------------- lognormals
@@ -175,8 +175,8 @@ NOISE = 0.01 * 25 / 2 * (1 - 2 / 5) * VALUES.var(ddof=1)
 def check_lognormal(kernel, variance):
     moments = lambda state, info: jnp.stack([state.position, (state.position - MU) ** 2])
     run = run_law(KEY, kernel, np.float32(0), VALUES, reduce=moments, **ARGS)
-    check_mean(run.trace.mean[:, 0], MU, 0.02)
-    check_mean(run.trace.mean[:, 1], variance, 0.03)
+    check_law(run.trace.mean[:, 0], MU, 0.02)
+    check_law(run.trace.mean[:, 1], variance, 0.03)
 
 
 def test_the_variance_of_the_geometric_ornstein_uhlenbeck_process():
