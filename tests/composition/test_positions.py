@@ -187,11 +187,24 @@ def turns():
 def test_a_new_target_brings_its_hyper_parameters(name, wrap):
     """And a step keeps them: the old ones are in the position that it begins from."""
     kernels = [TURNS[wrap](mixture(name, DirichletProcess(a), capacity=8)) for a in (1.0, 2.0)]
-    state = kernels[0].init(KEY, None, DATA)
-    retargeted = jax.jit(lambda state: kernels[1].retarget(KEY, state, DATA))(state)
-    after = jax.jit(lambda state: kernels[1].step(KEY, state, DATA)[0])(retargeted)
+    state, items = kernels[0].init(KEY, None, DATA), jnp.asarray(DATA)
+    retargeted = jax.jit(lambda state: kernels[1].retarget(KEY, state, items))(state)
+    after = jax.jit(lambda state: kernels[1].step(KEY, state, items)[0])(retargeted)
     for now in (retargeted, after):
         assert now.position.shared["concentration"] == 2
+
+
+def test_a_cycle_that_gives_back_the_old_position_is_seen(monkeypatch):
+    """Planted."""
+    kind = type(cycle(mixture("hybrid")))
+    honest = kind.retarget
+
+    def stale(self, key, state, data):
+        return honest(self, key, state, data)._replace(position=state.position)
+
+    monkeypatch.setattr(kind, "retarget", stale)
+    with pytest.raises(AssertionError):
+        test_a_new_target_brings_its_hyper_parameters("hybrid", "cycle")
 
 
 @full
