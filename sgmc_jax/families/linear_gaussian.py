@@ -157,9 +157,9 @@ class LinearGaussian(FeatureFamily):
         """What to add to the reference for a draw: the posterior mean less it, and noise."""
         noise, ratio = _scales(hyper, params.dtype)
         factor = _factor(stats.gram, ratio)
-        step = cho_solve((factor, True), stats.cross - ratio * params)
-        spread = slot_normal(key, params.shape, params.dtype)
-        return step + noise * solve_triangular(factor, spread, lower=True, trans="T")
+        spread = noise * slot_normal(key, params.shape, params.dtype)
+        half = solve_triangular(factor, stats.cross - ratio * params, lower=True)
+        return solve_triangular(factor, half + spread, lower=True, trans="T")
 
     def _redraw_scales(self, key: Any, hyper: Hyper, num: Array, square: Array) -> Hyper:
         """Standard deviations of so many normals whose squares add up to so much."""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln, digamma
 from jaxtyping import Array
 
+from .._checks import is_concrete
 from ..random import log_beta
-from ..special import log_rising_factorial
+from ..special import log1mexp, log_rising_factorial
+from .bondesson import bondesson, delayed_bondesson
 from .feature_process import FeatureProcess, Hyper
+from .measures import BetaProcess
+from .representation import MeasureSeries
 
 
 class BetaBernoulli(FeatureProcess):
@@ -77,6 +82,25 @@ class BetaBernoulli(FeatureProcess):
     def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
         without = num_items - 1 + hyper["concentration"] - others
         return jnp.log(others / without)
+
+    def measure(self, hyper: Hyper) -> BetaProcess:
+        return BetaProcess(hyper["mass"], hyper["concentration"])
+
+    def series(self) -> MeasureSeries:
+        """Bondesson's, delayed if the concentration is below 1 or has a prior."""
+        measure, c = self.measure(self.start()), self.concentration
+        fixed = self.concentration_prior is None and is_concrete(c) and bool((c >= 1).all())
+        return bondesson(measure) if fixed else delayed_bondesson(measure)
+
+    def log_size(self, log_weight: Array) -> Array:
+        return jax.nn.log_sigmoid(log_weight)
+
+    def log_weight(self, log_size: Array) -> Array:
+        """The log odds."""
+        return log_size - log1mexp(log_size)
+
+    def log_absent(self, log_weight: Array) -> Array:
+        return jax.nn.log_sigmoid(-log_weight)
 
     def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
         c = hyper["concentration"]

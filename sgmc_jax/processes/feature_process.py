@@ -13,8 +13,10 @@ from jaxtyping import Array, Float, Int
 from .. import _checks
 from .._checks import real
 from ..random import accept, gamma
+from .measures import RateMeasure
 from .pitman_yor import gamma_prior
 from .process import Hyper, Process
+from .representation import MeasureSeries
 
 _STEP = 0.7  # of the Metropolis walk in log c
 
@@ -86,6 +88,26 @@ class FeatureProcess(Process):
     @abstractmethod
     def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
         """The same with the weight integrated out, given the sum of the column's other entries."""
+
+    @abstractmethod
+    def measure(self, hyper: Hyper) -> RateMeasure:
+        """The rate measure of the sizes mu of all weights."""
+
+    @abstractmethod
+    def series(self) -> MeasureSeries:
+        """The representation of `measure` that a slice sampler uses unless it is told another."""
+
+    @abstractmethod
+    def log_size(self, log_weight: Array) -> Array:
+        """log mu, of what `draw_weights` draws."""
+
+    @abstractmethod
+    def log_weight(self, log_size: Array) -> Array:
+        """The inverse of `log_size`."""
+
+    @abstractmethod
+    def log_absent(self, log_weight: Array) -> Array:
+        """log P(Z_ik = 0) of an entry whose feature has this weight."""
 
     @abstractmethod
     def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:

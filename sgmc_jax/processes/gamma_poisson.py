@@ -9,7 +9,10 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array
 
 from ..random.gamma import log_gamma
+from .bondesson import bondesson
 from .feature_process import FeatureProcess, Hyper
+from .measures import GammaProcess
+from .representation import MeasureSeries
 
 
 class GammaPoisson(FeatureProcess):
@@ -72,6 +75,21 @@ class GammaPoisson(FeatureProcess):
 
     def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
         return jnp.log((others + lower) / (lower + 1)) - jnp.log(hyper["concentration"] + num_items)
+
+    def measure(self, hyper: Hyper) -> GammaProcess:
+        return GammaProcess(hyper["mass"], hyper["concentration"])
+
+    def series(self) -> MeasureSeries:
+        return bondesson(self.measure(self.start()))
+
+    def log_size(self, log_weight: Array) -> Array:
+        return log_weight
+
+    def log_weight(self, log_size: Array) -> Array:
+        return log_size
+
+    def log_absent(self, log_weight: Array) -> Array:
+        return -jnp.exp(log_weight)
 
     def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
         c = hyper["concentration"]

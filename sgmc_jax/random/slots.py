@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .gamma import log_gamma
-from .words import normal, word_keys, word_pair
+from .words import normal, uniform, word_keys, word_pair
 
 
 def slot_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -18,11 +18,20 @@ def slot_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     `jax.random.normal` is stable in this way only for some kinds of keys and settings; here a
     number depends on the key and its flat index.
     """
+    return normal(_words(key, shape, dtype), dtype)
+
+
+def slot_uniform(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Numbers in (0, 1], stable as `slot_normal`."""
+    return uniform(_words(key, shape, dtype), dtype)
+
+
+def _words(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     size = math.prod(shape)
     lane = jnp.arange((size + 1) // 2, dtype=jnp.uint32)
     (cipher,) = word_keys(key, 1)
     words = jnp.stack(word_pair(cipher, lane, 0, jnp.dtype(dtype)), axis=1)
-    return normal(words.ravel()[:size], dtype).reshape(shape)
+    return words.ravel()[:size].reshape(shape)
 
 
 def slot_log_gamma(key: Any, shape: Array) -> Array:

@@ -35,9 +35,6 @@ class LatentFeatures(HybridModel):
     process: FeatureProcess
     family: FeatureFamily
 
-    def __check_init__(self):
-        check_parts(self.process, self.family, (FeatureProcess, FeatureFamily))
-
     @property
     def parts(self) -> tuple[Any, ...]:
         return self.process, self.family
@@ -54,13 +51,13 @@ class LatentFeatures(HybridModel):
         return self._at(position, params, blocks)
 
     def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
-        return self._at(state.position, self._reference(state), blocks)
+        return self._at(state.position, self.reference(state), blocks)
 
     def _at(self, position: Dist, params: PyTree, blocks: Blocks) -> HybridState:
         """The state at a position, its sums about these parameters."""
         z = self.entries(position.local["features"], blocks)
         own = self._sums(params, z, blocks, jnp.zeros((), bool))
-        return HybridState(position, blocks.comm.sum(own), self._kept(params))
+        return HybridState(position, blocks.comm.sum(own), self.kept(params))
 
     def entries(self, local: Array, blocks: Blocks) -> Array:
         """Whole numbers, zero in padding."""
@@ -71,7 +68,7 @@ class LatentFeatures(HybridModel):
     ) -> tuple[dict[str, Array], Atoms, PyTree]:
         """mu_A and theta_A; the parameters of the tail are integrated out."""
         sums, num_items = state.sums, blocks.shard.total
-        params, hyper = self._reference(state), dict(state.position.shared)
+        params, hyper = self.reference(state), dict(state.position.shared)
         del hyper["parameters"]
         hyper = self.process.redraw(keys.hyper, hyper, sums.counts, num_items)
         args = sums.statistics, sums.counts, _rows(z, blocks), num_items, blocks.comm
@@ -142,18 +139,18 @@ class LatentFeatures(HybridModel):
         args = now.hyper, params, sums.statistics, sums.counts
         drawn = self.family.report(now.keys.end, *args)
         position = Dist(now.hyper | {"parameters": drawn}, {"features": features})
-        return HybridState(position, sums, self._kept(params))
+        return HybridState(position, sums, self.kept(params))
 
     def check(self, position: Any, data: Data, capacity: int) -> None:
         if not isinstance(data, Shard):
             self.family.check(data)
             check_features(self.process, capacity, position, as_shard(data).capacity)
 
-    def _reference(self, state: HybridState) -> PyTree:
+    def reference(self, state: HybridState) -> PyTree:
         """The parameters that the statistics subtract; the chain's own if they are explicit."""
         return state.position.shared["parameters"] if self.family.explicit else state.centre
 
-    def _kept(self, params: PyTree) -> PyTree:
+    def kept(self, params: PyTree) -> PyTree:
         return () if self.family.explicit else params
 
     def _sums(self, params: PyTree, z: Array, blocks: Blocks, lost: Array) -> HybridSums:
@@ -251,5 +248,6 @@ def hybrid_features(
         order of columns: visited by slot, they bias even collapsed Gibbs sampling. Their equation 5
         holds for c = 1 with m_k and n that leave out the row itself.
     """
+    check_parts(process, family, (FeatureProcess, FeatureFamily))
     model = LatentFeatures(process, family)
     return Hybrid(model, blocks, capacity, schedule=schedule, local_sweeps=local_sweeps)

@@ -1,0 +1,279 @@
+"""Slice sampling of completely random measures, without truncation."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from .. import _checks
+from .._checks import real
+from .._types import Data, Kernel, Key, as_keys
+from ..collective import Collective, Dist
+from ..contract import SlotInfo
+from ..families import FeatureFamily, FeatureRows
+from ..processes import CountLikelihood, Representation
+from ..random.words import item_uniforms, uniform, word_keys, word_pair
+from ._starts import with_own_hyper
+from ._weights import SeriesWeights, Weighed, Weights
+from .hybrid.blocks import Blocks
+from .hybrid.features import LatentFeatures
+from .hybrid.kernel import HybridState, HybridSums
+from .hybrid.rows import draw_entries
+
+
+class Ordered(NamedTuple):
+    """The first atoms of the series, those in use and empty ones, each in a slot.
+
+    `order` lists the slots by their places, of which the first `number` are the first of the
+    series; `lost` is whether an atom in use is not among these.
+    """
+
+    log_weight: Float[Array, " K"]
+    v: Float[Array, " K"]
+    place: Float[Array, " K"]
+    order: Int[Array, " K"]
+    number: Int[Array, ""]
+    lost: Bool[Array, ""]
+
+
+class SliceModel(LatentFeatures):
+    """What a slice sampler samples: the state of a feature sampler, with weights as its process."""
+
+    process: Weights  # type: ignore[assignment]
+
+    def _sums(self, params: PyTree, z: Array, blocks: Blocks, lost: Array) -> HybridSums:
+        sums = super()._sums(params, z, blocks, lost)
+        rows = FeatureRows(blocks.shard.items, z.T, blocks.real)
+        return sums._replace(more=self.process.statistics(rows))
+
+
+class SliceCRM(Kernel):
+    """See `slice_crm` and `slice_features`."""
+
+    model: SliceModel
+    decay: Array = eqx.field(converter=real("decay"))
+    capacity: int = eqx.field(static=True)
+    comm: Collective = Collective()
+
+    def __check_init__(self):
+        _checks.positive("decay", self.decay)
+        _checks.whole("capacity", self.capacity)
+
+    def init(self, key: Key, position: Any, data: Data) -> HybridState:
+        start_key, extra_key = jax.random.split(as_keys(key).noise)
+        state = self.model.init(start_key, position, self._blocks(data), self.capacity)
+        given = position.shared if isinstance(position, Dist) else {}
+        extra = self.model.process.extra(extra_key, self.capacity)
+        fill = lambda given, all_: jnp.concatenate([given, all_[len(given) :]])
+        extra = {k: jax.tree.map(fill, given[k], x) if k in given else x for k, x in extra.items()}
+        shared, local = state.position
+        return state._replace(position=Dist(shared | extra, local))
+
+    def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
+        return self.model.refresh(as_keys(key).noise, state, self._blocks(data), self.capacity)
+
+    def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
+        return self.refresh(key, with_own_hyper(state, *self.model.parts), data)
+
+    def check(self, position: Any, data: Data) -> None:
+        self.model.check(position, data, self.capacity)
+
+    def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
+        """All that is not an entry, given the entries; then the entries, all rows at once."""
+        keys = jax.random.split(as_keys(key).noise, 7)
+        weight_key, empty_key, atom_key, birth_key, level_key, entry_key, end_key = keys
+        model, blocks = self.model, self._blocks(data)
+        family, weights, num = model.family, model.process, blocks.shard.total
+        sums, counts = state.sums, state.sums.counts
+        z = model.entries(state.position.local["features"], blocks)
+        rows = FeatureRows(blocks.shard.items, z.T, blocks.real)
+        params, shared = model.reference(state), dict(state.position.shared)
+        del shared["parameters"]
+
+        shared, used = weights.draw(weight_key, shared, counts, sums.more, num)
+        empty = weights.empty(empty_key, shared, 4 * self.capacity + 32, num)
+        atoms = in_order(used, empty)
+        args = sums.statistics, counts, rows, num, self.comm
+        shared, params = family.redraw(atom_key, shared, params, *args)
+        params = family.births(birth_key, params, counts == 0)
+
+        last = jnp.max(jnp.where(rows.features[atoms.order] > 0, _ranks(self.capacity), 0), axis=0)
+        spare = item_uniforms(level_key, blocks.index, atoms.place.dtype)
+        level = last + jnp.floor(-self.decay * jnp.log(spare)).astype(jnp.int32)
+        level = jnp.where(blocks.real, level, 0)
+        lost = atoms.lost | jnp.any(level > atoms.number)
+        likelihood = family.together(shared, params, rows)
+        features = self._sweep(entry_key, atoms, likelihood, rows, level, blocks.index)
+
+        z = features.T
+        own = model._sums(params, z, blocks, lost)
+        sums = self.comm.sum(own)
+        drawn = family.report(end_key, shared, params, sums.statistics, sums.counts)
+        shared = shared | weights_kept(shared, atoms) | {"parameters": drawn}
+        local = {"features": blocks.unpad(z).astype(model.process.dtype)}
+        state = HybridState(Dist(shared, local), sums, model.kept(params))
+        return state, state.slots
+
+    def _sweep(
+        self,
+        key: Any,
+        atoms: Ordered,
+        likelihood: Any,
+        rows: FeatureRows,
+        level: Int[Array, " n"],
+        index: Int[Array, " n"],
+    ) -> Int[Array, "K n"]:
+        """New entries of the columns up to each row's level, from the last to the first.
+
+        A row whose last column is k has the weight e^(k / decay), the inverse of its slice's
+        density. So an entry matters to that only where no later column has one; then the last is
+        either k or the last before it, none of which has been visited.
+        """
+        process, dtype = self.model.process.entries, atoms.place.dtype
+        (cipher,) = word_keys(key, 1)
+        index = index.astype(jnp.uint32)
+        ranks = jnp.where(rows.features[atoms.order] > 0, _ranks(self.capacity), 0)
+        until = jax.lax.cummax(ranks, axis=0)
+        before = jnp.concatenate([jnp.zeros_like(until[:1]), until[:-1]])
+        visited = jnp.minimum(jnp.max(level), self.capacity)
+
+        def column(i: Array, loop: tuple) -> tuple:
+            features, likelihood, above = loop
+            j = visited - 1 - i
+            k = atoms.order[j]
+            word, _ = word_pair(cipher, index, k, dtype)
+
+            def log_step(lower: Array) -> Array:
+                longer = (lower == 0) & ~above
+                gain = jnp.where(longer, (j + 1 - before[j]) / self.decay, 0)
+                return process.log_step(atoms.log_weight[k], lower) + gain.astype(dtype)
+
+            new, likelihood = draw_entries(
+                process, likelihood, log_step, k, features[k], uniform(word, dtype), j >= level
+            )
+            return features.at[k].set(new), likelihood, above | (new > 0)
+
+        start = rows.features, likelihood, jnp.zeros(level.shape, bool)
+        return jax.lax.fori_loop(0, visited, column, start)[0]
+
+    def _blocks(self, data: Data) -> Blocks:
+        return Blocks.of(data, self.comm.size, self.comm)
+
+
+def in_order(used: Weighed, empty: Weighed) -> Ordered:
+    """The atoms in use in their slots, and the first empty ones in the lowest free slots.
+
+    Of the series is known what comes before the first empty atom that has no slot, and before the
+    last point that was drawn.
+    """
+    capacity, number = used.place.shape[0], empty.place.shape[0]
+    first = jnp.argsort(~empty.known, stable=True)[: capacity + 1]
+    found = jnp.arange(capacity + 1) < jnp.sum(empty.known)
+    places = jnp.where(found, empty.place[first], jnp.inf)
+    free = ~used.known
+    end = jnp.minimum(places[jnp.sum(free)], empty.place[number - 1])
+    turn = jnp.cumsum(free) - 1
+
+    def by_slot(own: Array, others: Array) -> Array:
+        return jnp.where(free, others[turn], own)
+
+    place = by_slot(used.place, places)
+    within = place < end
+    return Ordered(
+        by_slot(used.log_weight, empty.log_weight[first]),
+        by_slot(used.v, empty.v[first]),
+        place,
+        jnp.argsort(jnp.where(within, place, jnp.inf)),
+        jnp.sum(within),
+        jnp.any(used.known & ~within),
+    )
+
+
+def weights_kept(shared: dict[str, Any], atoms: Ordered) -> dict[str, Any]:
+    """The V and g of all slots, where they are part of the position."""
+    return {"series": {"v": atoms.v, "g": atoms.place}} if "series" in shared else {}
+
+
+def _ranks(capacity: int) -> Int[Array, "K 1"]:
+    return jnp.arange(1, capacity + 1)[:, None]
+
+
+def slice_crm(
+    representation: Representation,
+    counts: CountLikelihood,
+    family: FeatureFamily,
+    *,
+    decay: Any = 2.0,
+    capacity: int = 16,
+) -> SliceCRM:
+    """Slice sampling of any completely random measure, given as a series, under any counts.
+
+        theta_k = tau(V_k, g_k),   V_k ~ G,   g_1 < g_2 < ... of a unit-rate Poisson process
+        X_nk ~ h(. | theta_k),   psi_k ~ H,   y_n ~ f(. | sum_k X_nk delta(psi_k))
+
+    Points (V, g) that no item has are, given X, a Poisson process of intensity
+    G(dv) prod_n h(0 | tau(v, g)) dg; points in use are independent of them and of each other, with
+    density G(v) prod_n h(X_nk | tau(v, g)). So a step
+
+        moves each (V_k, g_k) in use by Metropolis on that density, all at once,
+        draws the first empty points anew: a unit-rate series, thinned by prod_n h(0 | theta),
+        puts all in the order of g: the features of the series,
+        draws psi | X, Y and the levels K_n = k_n + Geometric,
+        and the entries, with h in place of the odds, as `slice_features` does.
+
+    No integral over empty points is needed, and no point waits for its neighbours.
+
+    Targets:
+        the posterior of the entries, their columns in no order, with their weights and parameters,
+        exactly.
+
+    Args:
+        representation: `bondesson(measure)`, `inverse_levy(measure)`, ..., or one of your own,
+            `Representation.from_functions`.
+        counts: h: `Bernoulli()`, `OddsBernoulli()`, `Poisson()`, `NegativeBinomial(size)`, or one
+            of your own, `CountLikelihood.from_function`.
+        family: f and H: `LinearGaussian(dim)`, or `FeatureLikelihood` for any other.
+        decay: how far slices reach, as for `slice_features`.
+        capacity: the number of slots to begin with; the runner doubles it when it is used up, and
+            the chain does not depend on it.
+
+    State:
+        `position = Dist(shared, local)` as of `slice_features`; `shared["series"]` has besides the
+        `v` and `g` of every slot, which are part of the chain.
+
+    Info:
+        `active`, the number of features; `overflow`.
+
+    Raises:
+        ValueError, TypeError: if a number is out of its range or the data unfit for the family.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import sample
+        >>> from sgmc_jax.bnp import LinearGaussian, slice_crm
+        >>> from sgmc_jax.processes import Bernoulli, StableBetaProcess, rejection
+        >>> X = jnp.tile(jnp.array([[3.0, 0.0], [0.0, 3.0], [3.0, 3.0]]), (4, 1))
+        >>> series = rejection(StableBetaProcess(1.0, 1.0, 0.3))  # features with a power law
+        >>> kernel = slice_crm(series, Bernoulli(), LinearGaussian(2, 0.3, 3.0), capacity=64)
+        >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=20)
+        >>> run.trace.local["features"].shape
+        (20, 12, 64)
+
+    Reference:
+        Nand, Bouchard-Cote and Campbell (2020), Slice sampling for general completely random
+        measures, algorithm 1, of which this is another form: there points move between their
+        neighbours in an order that is kept, and those that are empty by Metropolis, which biases
+        the chain.
+    """
+    for name, value, kind in [
+        ("representation", representation, Representation),
+        ("counts", counts, CountLikelihood),
+        ("family", family, FeatureFamily),
+    ]:
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    return SliceCRM(SliceModel(SeriesWeights(representation, counts), family), decay, capacity)

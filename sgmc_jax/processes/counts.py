@@ -1,0 +1,200 @@
+"""Likelihoods of an item's counts of an atom, given the atom's weight."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float, Int, PyTree
+
+from .. import _checks
+from .._checks import real
+from .._types import as_function
+from ..special import log1mexp
+
+
+class CountLikelihood(eqx.Module):
+    """h(x | theta): how often an item has an atom of weight theta, independently of all others.
+
+    h(0 | 0) = 1. An entry is drawn anew within a pair of neighbouring values, `lower` and
+    `lower` + 1; columns are known by sums over items.
+    """
+
+    dtype: ClassVar[Any] = jnp.int32
+
+    @abstractmethod
+    def log_prob(self, x: Int[Array, "..."], log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log h(x | theta)."""
+
+    @abstractmethod
+    def statistics(self, entries: Int[Array, "K n"], real: Any) -> PyTree:
+        """Sums over the items that are `real`, with K rows."""
+
+    @abstractmethod
+    def log_column(
+        self, stats: PyTree, num_items: Any, log_theta: Float[Array, " K"]
+    ) -> Float[Array, " K"]:
+        """sum_n log h(x_nk | theta_k), up to what does not depend on theta."""
+
+    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+        """The lower value of an entry's pair (-1 to leave it alone), and a uniform still unused."""
+        down = uniform <= 0.5
+        return entry - down, jnp.where(down, 2 * uniform, 2 * uniform - 1)
+
+    def log_step(self, log_theta: Array, lower: Array) -> Array:
+        """log h(lower + 1 | theta) - log h(lower | theta)."""
+        return self.log_prob(lower + 1, log_theta) - self.log_prob(lower, log_theta)
+
+    def log_absent(self, log_theta: Array) -> Array:
+        """log h(0 | theta)."""
+        return self.log_prob(jnp.zeros((), jnp.int32), log_theta)
+
+    @staticmethod
+    def from_function(log_prob: Callable, maximum: int) -> BoundedCounts:
+        """A likelihood of your own, of counts up to a maximum.
+
+        Args:
+            log_prob: `(x, log_theta) -> number`, log h(x | theta) for x = 0, ..., maximum.
+            maximum: the largest count.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> twice = CountLikelihood.from_function(  # Binomial(2, theta)
+            ...     lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)) + jnp.log(2.0) * (x == 1),
+            ...     maximum=2,
+            ... )
+            >>> round(float(jnp.exp(twice.log_prob(1, jnp.log(0.5)))), 5)
+            0.5
+        """
+        return BoundedCounts(as_function(log_prob, "log_prob"), maximum)
+
+
+class BoundedCounts(CountLikelihood):
+    """See `CountLikelihood.from_function`."""
+
+    function: Callable
+    maximum: int = eqx.field(static=True)
+
+    def __check_init__(self):
+        _checks.whole("maximum", self.maximum)
+
+    def log_prob(self, x: Array, log_theta: Array) -> Array:
+        return jnp.vectorize(self.function)(x, log_theta)
+
+    def statistics(self, entries: Array, real: Array) -> Array:
+        """How often each value occurs."""
+        values = jnp.arange(self.maximum + 1)[:, None, None]
+        return jnp.sum((entries == values) & real, axis=2, dtype=jnp.int32).T
+
+    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+        each = self.log_prob(jnp.arange(self.maximum + 1), log_theta[:, None])
+        return jnp.sum(jnp.where(stats > 0, stats * each, 0), axis=1)
+
+    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+        if self.maximum == 1:
+            return jnp.zeros_like(entry), uniform
+        lower, unused = super().lower(entry, uniform)
+        return jnp.where(lower >= self.maximum, -1, lower), unused
+
+
+class _CountedBySum(CountLikelihood):
+    """A likelihood of which a column's sum tells all that matters."""
+
+    def statistics(self, entries: Array, real: Array) -> Array:
+        return jnp.sum(jnp.where(real, entries, 0), axis=1, dtype=jnp.int32)
+
+
+class Bernoulli(_CountedBySum):
+    """x ~ Bernoulli(theta), for weights below 1.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> round(float(Bernoulli().log_absent(jnp.log(0.5))), 5)
+        -0.69315
+    """
+
+    dtype = jnp.bool_
+
+    def log_prob(self, x: Array, log_theta: Array) -> Array:
+        return jnp.where(x > 0, log_theta, log1mexp(log_theta))
+
+    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+        return xlogy_log(stats, log_theta) + (num_items - stats) * log1mexp(log_theta)
+
+    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+        return jnp.zeros_like(entry), uniform
+
+
+class OddsBernoulli(_CountedBySum):
+    """x ~ Bernoulli(theta / (1 + theta)): theta are odds, as those of a `BetaPrimeProcess`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> round(float(OddsBernoulli().log_absent(jnp.log(1.0))), 5)
+        -0.69315
+    """
+
+    dtype = jnp.bool_
+
+    def log_prob(self, x: Array, log_theta: Array) -> Array:
+        return jnp.where(x > 0, log_theta, 0) - jnp.logaddexp(0.0, log_theta)
+
+    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+        return xlogy_log(stats, log_theta) - num_items * jnp.logaddexp(0.0, log_theta)
+
+    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+        return jnp.zeros_like(entry), uniform
+
+
+class Poisson(_CountedBySum):
+    """x ~ Poisson(theta).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> round(float(Poisson().log_prob(2, jnp.log(2.0))), 5)  # log(2 e^-2)
+        -1.30685
+    """
+
+    def log_prob(self, x: Array, log_theta: Array) -> Array:
+        return xlogy_log(x, log_theta) - jnp.exp(log_theta) - gammaln(x + 1.0)
+
+    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+        return xlogy_log(stats, log_theta) - num_items * jnp.exp(log_theta)
+
+
+class NegativeBinomial(_CountedBySum):
+    """h(x | theta) = Gamma(x + r) / (Gamma(r) x!) (1 - theta)^r theta^x, for weights below 1.
+
+    Args:
+        size: r > 0, the number of failures.
+
+    Raises:
+        ValueError: if it is not positive.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> round(float(NegativeBinomial(1.0).log_prob(1, jnp.log(0.5))), 5)  # log(1 / 4)
+        -1.38629
+    """
+
+    size: Array = eqx.field(converter=real("size"))
+
+    def __check_init__(self):
+        _checks.positive("size", self.size)
+
+    def log_prob(self, x: Array, log_theta: Array) -> Array:
+        r = self.size
+        front = gammaln(x + r) - gammaln(r) - gammaln(x + 1.0)
+        return front + r * log1mexp(log_theta) + xlogy_log(x, log_theta)
+
+    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+        return xlogy_log(stats, log_theta) + num_items * self.size * log1mexp(log_theta)
+
+
+def xlogy_log(x: Array, log_y: Array) -> Array:
+    """x log y, 0 where x is."""
+    return jnp.where(x > 0, x * jnp.where(x > 0, log_y, 0), 0.0)

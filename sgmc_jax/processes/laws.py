@@ -1,0 +1,118 @@
+"""The laws that series representations draw their V from."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import betaln, gammaln, xlog1py, xlogy
+from jaxtyping import Array, Float
+
+from ..random import log_beta, log_gamma
+from ..special import log1mexp
+
+
+class Law(eqx.Module):
+    """A law on the positive numbers."""
+
+    @abstractmethod
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Float[Array, "..."]:
+        """Draws; draw i depends only on the key and the flat index i."""
+
+    @abstractmethod
+    def logpdf(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The log density."""
+
+
+class LawByInversion(Law):
+    """A law with a survival function that has an inverse."""
+
+    @abstractmethod
+    def log_above(self, u: Float[Array, "..."], log_x: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log V for V given V >= x, from a uniform u."""
+
+
+class GammaLaw(Law):
+    """Gamma(a, c), c being the rate."""
+
+    shape: Array
+    rate: Array
+
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
+        return jnp.exp(log_gamma(key, jnp.broadcast_to(self.shape, shape))) / self.rate
+
+    def logpdf(self, v: Array) -> Array:
+        a, c = self.shape, self.rate
+        return xlogy(a, c) + xlogy(a - 1, v) - c * v - gammaln(a)
+
+
+class BetaLaw(Law):
+    """Beta(a, b)."""
+
+    a: Array
+    b: Array
+
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
+        return jnp.exp(
+            log_beta(key, *jnp.broadcast_arrays(self.a, self.b, jnp.zeros(shape))[:2])[0]
+        )
+
+    def logpdf(self, v: Array) -> Array:
+        return xlogy(self.a - 1, v) + xlog1py(self.b - 1, -v) - betaln(self.a, self.b)
+
+
+class BetaOneLaw(LawByInversion):
+    """Beta(1, b), P(V > v) = (1 - v)^b; V = 1 at b = 0."""
+
+    b: Array
+
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
+        return BetaLaw(jnp.ones_like(self.b), self.b).sample(key, shape)
+
+    def logpdf(self, v: Array) -> Array:
+        b = jnp.where(self.b > 0, self.b, 1)
+        return jnp.where(self.b > 0, jnp.log(b) + xlog1py(b - 1, -v), 0.0)
+
+    def log_above(self, u: Array, log_x: Array) -> Array:
+        b = jnp.where(self.b > 0, self.b, 1)
+        drawn = log1mexp(jnp.minimum(log1mexp(log_x) + jnp.log(u) / b, 0))
+        return jnp.where(self.b > 0, drawn, 0.0)
+
+
+class ExponentialLaw(LawByInversion):
+    """Exponential(c), P(V > v) = e^(-c v)."""
+
+    rate: Array
+
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
+        return GammaLaw(jnp.ones_like(self.rate), self.rate).sample(key, shape)
+
+    def logpdf(self, v: Array) -> Array:
+        return jnp.log(self.rate) - self.rate * v
+
+    def log_above(self, u: Array, log_x: Array) -> Array:
+        return jnp.logaddexp(log_x, jnp.log(-jnp.log(u)) - jnp.log(self.rate))
+
+
+class BetaPrimeLaw(LawByInversion):
+    """B / (1 - B) with B ~ Beta(1, c), P(V > v) = (1 + v)^-c."""
+
+    power: Array
+
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
+        one = jnp.ones_like(self.power)
+        log_b, log_rest = log_beta(
+            key, *jnp.broadcast_arrays(one, self.power, jnp.zeros(shape))[:2]
+        )
+        return jnp.exp(log_b - log_rest)
+
+    def logpdf(self, v: Array) -> Array:
+        return jnp.log(self.power) - (self.power + 1) * jnp.log1p(v)
+
+    def log_above(self, u: Array, log_x: Array) -> Array:
+        """1 + V = (1 + x) u^(-1/c)."""
+        more = jax.nn.softplus(log_x) - jnp.log(u) / self.power
+        return more + log1mexp(-more)

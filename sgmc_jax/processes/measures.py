@@ -1,0 +1,234 @@
+"""Rate measures of completely random measures: where the weights of their atoms lie."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import betainc, betaln, gammaincc, gammaln
+from jaxtyping import Array, Float
+
+from .. import _checks
+from .._checks import real
+from ..special import exponential_integral, log1mexp, softplus_tail
+
+
+class RateMeasure(eqx.Module):
+    """The rate measure nu(d theta) of a completely random measure sum_k theta_k delta(psi_k).
+
+    The weights theta_k are the points of a Poisson process of intensity nu: infinitely many, of a
+    finite sum. All functions take log theta, since most weights are too small for anything else.
+
+    Args:
+        mass: a > 0. The mean of the sum of all weights, but for a `BetaPrimeProcess`.
+        concentration: c > 0, the larger the smaller weights are.
+
+    Raises:
+        ValueError: if a number is out of its range.
+    """
+
+    mass: Array = eqx.field(converter=real("mass"))
+    concentration: Array = eqx.field(converter=real("concentration"), default=1.0)
+
+    bounded: ClassVar[bool] = False
+    """Whether weights are below 1."""
+
+    def __check_init__(self):
+        _checks.positive("mass", self.mass)
+        _checks.positive("concentration", self.concentration)
+
+    @abstractmethod
+    def log_rate(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log of the density of nu, with respect to theta."""
+
+    @abstractmethod
+    def tail(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """N(theta) = nu((theta, infinity)), the expected number of larger weights."""
+
+    @property
+    def small(self) -> Array:
+        """a c, the limit of theta nu(theta) at 0 where it is finite."""
+        return self.mass * self.concentration
+
+
+class BetaProcess(RateMeasure):
+    """The beta process, nu(d theta) = a c theta^-1 (1 - theta)^(c-1) d theta on (0, 1).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> measure = BetaProcess(2.0, 1.0)
+        >>> bool(jnp.isclose(measure.tail(jnp.log(0.5)), 2 * jnp.log(2)))
+        True
+
+    Reference:
+        Hjort (1990), Nonparametric Bayes estimators based on beta processes in models for life
+        history data; Thibaux and Jordan (2007).
+    """
+
+    bounded = True
+
+    def log_rate(self, log_theta: Array) -> Array:
+        return jnp.log(self.small) - log_theta + (self.concentration - 1) * log1mexp(log_theta)
+
+    def tail(self, log_theta: Array) -> Array:
+        """a c times the integral of (1 + e^s)^-c over s > log theta - log(1 - theta)."""
+        return self.small * softplus_tail(log_theta - log1mexp(log_theta), self.concentration)
+
+
+class GammaProcess(RateMeasure):
+    """The gamma process, nu(d theta) = a c theta^-1 exp(-c theta) d theta.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> round(float(GammaProcess(1.0, 2.0).tail(jnp.log(0.5))), 5)  # 2 E_1(1)
+        0.43877
+
+    Reference:
+        Kingman (1975), Random discrete distributions.
+    """
+
+    def log_rate(self, log_theta: Array) -> Array:
+        return jnp.log(self.small) - log_theta - self.concentration * jnp.exp(log_theta)
+
+    def tail(self, log_theta: Array) -> Array:
+        log_y = jnp.log(self.concentration) + log_theta
+        return self.small * exponential_integral(log_y)
+
+
+class DiscountedMeasure(RateMeasure):
+    """A measure whose weights have a power law, theta nu(theta) ~ theta^-d at 0.
+
+    Args:
+        discount: d in (0, 1), the exponent of the power law.
+    """
+
+    discount: Array = eqx.field(converter=real("discount"), default=0.5)
+
+    def __check_init__(self):
+        _checks.positive("discount", self.discount)
+        if _checks.is_concrete(self.discount) and bool(jnp.any(self.discount >= 1)):
+            raise ValueError(f"discount must be below 1, got {self.discount}")
+
+    @property
+    @abstractmethod
+    def log_front(self) -> Array:
+        """The log of the constant before theta^(-1-d)."""
+
+
+class GeneralizedGammaProcess(DiscountedMeasure):
+    """nu(d theta) = a c^(1-d) / Gamma(1 - d) theta^(-1-d) exp(-c theta) d theta.
+
+    Args:
+        mass: a > 0, the mean of the sum of all weights.
+        concentration: c > 0.
+        discount: d in (0, 1); towards 0 this is the gamma process.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> measure = GeneralizedGammaProcess(1.0, 1.0, 0.5)
+        >>> round(float(measure.tail(jnp.log(1.0))), 5)  # Gamma(-1/2, 1) / Gamma(1/2)
+        0.10051
+
+    Reference:
+        Brix (1999), Generalized gamma measures and shot-noise Cox processes.
+    """
+
+    @property
+    def log_front(self) -> Array:
+        d = self.discount
+        return jnp.log(self.mass) + (1 - d) * jnp.log(self.concentration) - gammaln(1 - d)
+
+    def log_rate(self, log_theta: Array) -> Array:
+        weight = self.concentration * jnp.exp(log_theta)
+        return self.log_front - (1 + self.discount) * log_theta - weight
+
+    def tail(self, log_theta: Array) -> Array:
+        """By parts, with y = c theta: d Gamma(-d, y) = y^-d e^-y - Gamma(1 - d, y)."""
+        d, c = self.discount, self.concentration
+        y = c * jnp.exp(log_theta)
+        end = jnp.exp(self.log_front - d * log_theta - y)
+        rest = self.mass * c * gammaincc(1 - d, y)
+        return (end - rest) / d
+
+
+class StableBetaProcess(DiscountedMeasure):
+    """The three-parameter beta process, of density on (0, 1)
+
+        nu(theta) = a Gamma(1 + c) / (Gamma(1 - d) Gamma(c + d)) theta^(-1-d) (1 - theta)^(c+d-1).
+
+    Args:
+        mass: a > 0, the mean of the sum of all weights.
+        concentration: c > 0.
+        discount: d in (0, 1); towards 0 this is the beta process.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> measure = StableBetaProcess(1.0, 0.5, 0.5)  # theta^-3/2 / 2
+        >>> round(float(measure.tail(jnp.log(0.25))), 5)
+        1.0
+
+    Reference:
+        Teh and Gorur (2009), Indian buffet processes with power-law behavior.
+    """
+
+    bounded = True
+
+    @property
+    def log_front(self) -> Array:
+        c, d = self.concentration, self.discount
+        return jnp.log(self.mass) - betaln(1 - d, c + d)
+
+    def log_rate(self, log_theta: Array) -> Array:
+        c, d = self.concentration, self.discount
+        return self.log_front - (1 + d) * log_theta + (c + d - 1) * log1mexp(log_theta)
+
+    def tail(self, log_theta: Array) -> Array:
+        """By parts: theta^-d (1 - theta)^(c+d) / d, less c / d times that of theta^-d."""
+        c, d = self.concentration, self.discount
+        log_rest = log1mexp(log_theta)
+        end = jnp.exp(self.log_front - d * log_theta + (c + d) * log_rest)
+        rest = self.mass * betainc(c + d, 1 - d, jnp.exp(log_rest))
+        return (end - c * rest) / d
+
+
+class BetaPrimeProcess(RateMeasure):
+    """The beta prime process, nu(d theta) = a c theta^-1 (1 + theta)^-c d theta: odds as weights.
+
+    Args:
+        mass: a > 0; the mean of the sum of all weights is a c / (c - 1) where c > 1.
+        concentration: c > 0.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> bool(jnp.isclose(BetaPrimeProcess(1.0, 1.0).tail(jnp.log(1.0)), jnp.log(2)))
+        True
+
+    Reference:
+        Broderick, Mackey, Paisley and Jordan (2015), Combinatorial clustering and the beta negative
+        binomial process.
+    """
+
+    def log_rate(self, log_theta: Array) -> Array:
+        return jnp.log(self.small) - log_theta - self.concentration * jax.nn.softplus(log_theta)
+
+    def tail(self, log_theta: Array) -> Array:
+        return self.small * softplus_tail(log_theta, self.concentration)
+
+
+ALL_MEASURES = (
+    BetaProcess,
+    GammaProcess,
+    GeneralizedGammaProcess,
+    StableBetaProcess,
+    BetaPrimeProcess,
+)
+
+
+def check_measure(name: str, value: Any, *kinds: type[RateMeasure]) -> None:
+    """Raise unless `value` is a measure of one of these kinds."""
+    if not isinstance(value, kinds or RateMeasure):
+        known = ", ".join(kind.__name__ for kind in kinds) or "a RateMeasure"
+        raise TypeError(f"{name} is known for {known}, got {type(value).__name__}")

@@ -1,0 +1,132 @@
+"""Series representations of completely random measures: their atoms, one after the other.
+
+With E_j ~ Exp(1), g_k = E_1 + ... + E_k and V_k ~ G, the weights theta_k = tau(V_k, g_k) are the
+points of a Poisson process: of the rate measure that is the image of G(dv) dg under tau. Where tau
+is zero an index has no atom.
+
+Every point (V, g) goes with a weight, and given its weight it has a law, `lift`. So whoever knows
+the weights of some atoms can draw their places in the series, exactly and all at once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .._checks import is_concrete
+from .._types import as_function
+from ..random.slots import slot_uniform
+from .measures import RateMeasure
+
+
+class Representation(eqx.Module):
+    """A series theta_k = tau(V_k, g_k) for the weights of a completely random measure.
+
+    Three functions make one: `tau`, `sample_v` and `logpdf_v`; see `from_functions`.
+    """
+
+    lifts: ClassVar[bool] = False
+    """Whether it can `lift`."""
+
+    @abstractmethod
+    def log_tau(self, v: Float[Array, "..."], g: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log tau(v, g); -inf where there is no atom."""
+
+    @abstractmethod
+    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
+        """Draws from G; draw i depends only on the key and the flat index i."""
+
+    @abstractmethod
+    def logpdf_v(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The log density of G, or log mass where V is a constant."""
+
+    def tau(self, v: Any, g: Any) -> Array:
+        """The weight of the atom at v and g."""
+        return jnp.exp(self.log_tau(jnp.asarray(v, float), jnp.asarray(g, float)))
+
+    def lift(
+        self, key: Any, log_theta: Float[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
+        """(V, g) of atoms of these weights: their law under G(dv) dg given tau(V, g) = theta."""
+        raise TypeError(f"{type(self).__name__} does not know (V, g) given a weight")
+
+    @staticmethod
+    def from_functions(tau: Callable, sample_v: Callable, logpdf_v: Callable) -> Representation:
+        """A representation of your own.
+
+        Args:
+            tau: `(v, g) -> theta`, numbers; decreasing in g towards 0, and 0 for no atom.
+            sample_v: `key -> v`, one draw from G.
+            logpdf_v: `v -> number`, the log density of G, up to a constant.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> gamma_process = Representation.from_functions(
+            ...     tau=lambda v, g: v * jnp.exp(-g / 2.0),
+            ...     sample_v=lambda key: jax.random.exponential(key),
+            ...     logpdf_v=lambda v: -v,
+            ... )
+            >>> gamma_process.tau(1.0, 0.0).item()
+            1.0
+        """
+        named = {"tau": tau, "sample_v": sample_v, "logpdf_v": logpdf_v}
+        return OwnSeries(**{name: as_function(value, name) for name, value in named.items()})
+
+
+class OwnSeries(Representation):
+    """See `Representation.from_functions`."""
+
+    tau: Callable  # type: ignore[assignment]
+    sample: Callable
+    log_density: Callable
+
+    def __init__(self, tau: Callable, sample_v: Callable, logpdf_v: Callable):
+        self.tau, self.sample, self.log_density = tau, sample_v, logpdf_v
+
+    def log_tau(self, v: Array, g: Array) -> Array:
+        return jnp.log(jnp.vectorize(self.tau)(v, g))
+
+    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
+        index = jnp.arange(jnp.zeros(shape, bool).size)
+        keys = jax.vmap(jax.random.fold_in, (None, 0))(key, index)
+        return jax.vmap(self.sample)(keys).reshape(shape)
+
+    def logpdf_v(self, v: Array) -> Array:
+        return jnp.vectorize(self.log_density)(v)
+
+
+class MeasureSeries(Representation):
+    """A representation of a measure of this library, whose hyper-parameters may be exchanged."""
+
+    measure: RateMeasure
+
+    lifts = True
+
+    @property
+    def every_concentration(self) -> bool:
+        """Whether it exists whatever the concentration is."""
+        return True
+
+    def of(self, measure: RateMeasure) -> MeasureSeries:
+        """The same representation of another measure of the same kind."""
+        return type(self)(measure)
+
+    def _uniform(self, key: Any, shape: tuple[int, ...]) -> Array:
+        return slot_uniform(key, shape, self.measure.mass.dtype)
+
+
+def at_least_one(measure: RateMeasure, name: str, instead: str, more: Any = 0.0) -> None:
+    """Raise if the concentration, and what is added to it, are known to be below 1."""
+    total = measure.concentration + more
+    if is_concrete(total) and bool(jnp.any(total < 1)):
+        parts = "concentration" if isinstance(more, float) else "concentration plus discount"
+        kind = type(measure).__name__
+        raise ValueError(
+            f"{name} of a {kind} needs a {parts} of at least 1, got {total}: use {instead}"
+        )

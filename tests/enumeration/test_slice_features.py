@@ -1,0 +1,398 @@
+"""Slice samplers of completely random measures against the exact law of three items' columns."""
+
+import importlib
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import betaln, gammaln
+
+from sgmc_jax import Vmap, cycle, gibbs, repeat, sample, thin
+from sgmc_jax.bnp import (
+    BetaBernoulli,
+    GammaPoisson,
+    LinearGaussian,
+    hybrid_features,
+    slice_crm,
+    slice_features,
+)
+from sgmc_jax.processes import (
+    Bernoulli,
+    BetaPrimeProcess,
+    BetaProcess,
+    CountLikelihood,
+    GammaProcess,
+    GeneralizedGammaProcess,
+    NegativeBinomial,
+    OddsBernoulli,
+    Poisson,
+    Representation,
+    StableBetaProcess,
+    bondesson,
+    delayed_bondesson,
+    inverse_levy,
+    rejection,
+    thinning,
+)
+from sgmc_jax.runner.programs import programs
+from tests.composition.test_positions import rename_features, renaming
+from tests.enumeration import features as exact
+from tests.enumeration.test_features import COUNTS, LINEAR, NOISE, SCALE, explicit
+from tests.laws.moments import check_law, run_law
+
+pytestmark = pytest.mark.runs_long
+
+KEY, NUM = jax.random.key(5), exact.NUM
+WIDE = LinearGaussian(2, 0.8, SCALE)  # for counts
+MASS = 0.8
+full = pytest.mark.full
+module = importlib.import_module("sgmc_jax.bnp.slice_crm")
+
+
+def binary(log_columns):
+    """The law of features that items have or not, from the log weights of columns by their sums."""
+    states = exact.binary()
+    log_prior = states.log_prior(log_columns(states.types.sum(1)), 1.0, 0.0)
+    return states.law(log_prior + states.log_likelihood(NOISE, SCALE), 7), states, 7, exact.X
+
+
+def whole(log_columns):
+    """The law of features that items have several times."""
+    states = exact.whole()
+    log_prior = states.log_prior(log_columns(states.types), 1.0, 0.0)
+    return states.law(log_prior + states.log_likelihood(0.8, SCALE, COUNTS), 9), states, 9, COUNTS
+
+
+def beta(c, d=0.0, mass=MASS):
+    """The integrals of theta^m (1 - theta)^(n - m) nu(d theta) of a (stable) beta process."""
+    front = np.log(mass) - betaln(1 - d, c + d)
+    return lambda m: front + betaln(m - d, NUM - m + c + d)
+
+
+def gamma(c, d=0.0, mass=0.4):
+    """The integrals of a column's Poisson probabilities under a (generalized) gamma process."""
+    front = np.log(mass) + (1 - d) * np.log(c) - gammaln(1 - d)
+
+    def log_columns(types):
+        m = types.sum(1)
+        return front + gammaln(m - d) - (m - d) * np.log(c + NUM) - gammaln(types + 1).sum(1)
+
+    return log_columns
+
+
+def beta_prime(c, mass=MASS):
+    return lambda m: np.log(mass * c) + betaln(m, c + NUM - m)
+
+
+def negative_binomial(c, r, mass=0.4):
+    def log_columns(types):
+        ways = (gammaln(types + r) - gammaln(r) - gammaln(types + 1)).sum(1)
+        return np.log(mass * c) + betaln(types.sum(1), c + NUM * r) + ways
+
+    return log_columns
+
+
+def at_most_two(c, mass=0.4):
+    def log_columns(types):
+        ways = np.where(types > 2, -np.inf, np.log(2.0) * (types == 1)).sum(1)
+        m = np.minimum(types.sum(1), 2 * NUM)
+        return np.log(mass * c) + betaln(m, 2 * NUM - m + c) + ways
+
+    return log_columns
+
+
+def run(kernel, law, data=None, start=None, wrap=None, **kwargs):
+    args = {"num_chains": 512, "num_steps": 900, "burn_in": 100} | kwargs
+    expected, states, few, known = law
+    count = exact.statistics(states, few)
+    if wrap == "gibbs":
+        inner, count = count, lambda state, info: inner(Inside(state.position["z"]), info)
+    data = np.asarray(known, np.float32)
+    return expected, run_law(KEY, kernel, start, data, reduce=count, **args)
+
+
+class Inside:
+    """A state of which only the position is asked for."""
+
+    def __init__(self, position):
+        self.position = position
+
+
+def check(kernel, law, tolerance=0.06, **kwargs):
+    """What is rarer than one in a thousand is not looked at: too few visits for an error."""
+    expected, made = run(kernel, law, **kwargs)
+    common = expected > 1e-3
+    check_law(made.trace.mean[:, common], expected[common], tolerance)
+
+
+def sliced(c=2.0, family=LINEAR, capacity=32, decay=1.0, **kwargs):
+    process = BetaBernoulli(MASS, c)
+    return slice_features(process, family, capacity=capacity, decay=decay, **kwargs)
+
+
+# ----------------------------------------------------------------- every series, every process
+
+SERIES = [
+    (0.5, None),
+    (1.0, None),
+    (2.0, None),
+    (0.5, inverse_levy),
+    (0.5, thinning),
+    (1.0, inverse_levy),
+    (1.0, thinning),
+    (1.0, rejection),
+    (2.0, delayed_bondesson),
+    (2.0, inverse_levy),
+    (2.0, thinning),
+    (2.0, rejection),
+]
+
+
+def fast(rows, quick):
+    return [row if row in quick else pytest.param(*row, marks=full) for row in rows]
+
+
+@pytest.mark.parametrize("c,series", fast(SERIES, [(2.0, None)]))
+def test_features_by_every_series(c, series):
+    check(sliced(c, representation=series), binary(beta(c)))
+
+
+@full
+@pytest.mark.parametrize("series", [None, inverse_levy, thinning, rejection])
+def test_counts_by_every_series(series):
+    kernel = slice_features(GammaPoisson(0.4, 8.0), WIDE, representation=series, capacity=64)
+    check(kernel, whole(gamma(8.0)))
+
+
+@full
+@pytest.mark.parametrize("decay", [0.3, 1.0, 6.0])
+def test_features_by_every_decay(decay):
+    check(sliced(0.7, decay=decay, capacity=128), binary(beta(0.7)))
+
+
+@full
+def test_features_with_a_likelihood_of_ones_own():
+    check(sliced(0.7, explicit()), binary(beta(0.7)), num_steps=1_200)
+
+
+OWN = Representation.from_functions(
+    lambda v, g: v * jnp.exp(-g / (0.4 * 8.0)),
+    lambda key: jax.random.exponential(key) / 8.0,
+    lambda v: -8.0 * v,
+)
+BINOMIAL = CountLikelihood.from_function(
+    lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)) + jnp.log(2.0) * (x == 1), 2
+)
+GENERAL = {
+    "beta": (bondesson(BetaProcess(MASS, 2.0)), Bernoulli(), LINEAR),
+    "stable beta": (rejection(StableBetaProcess(0.6, 1.0, 0.3)), Bernoulli(), LINEAR),
+    "stable beta, inverse": (inverse_levy(StableBetaProcess(0.6, 0.5, 0.3)), Bernoulli(), LINEAR),
+    "odds": (bondesson(BetaPrimeProcess(MASS, 2.0)), OddsBernoulli(), LINEAR),
+    "gamma": (bondesson(GammaProcess(0.4, 8.0)), Poisson(), WIDE),
+    "own series": (OWN, Poisson(), WIDE),
+    "generalized gamma": (rejection(GeneralizedGammaProcess(0.3, 8.0, 0.3)), Poisson(), WIDE),
+    "negative binomial": (bondesson(BetaProcess(0.3, 8.0)), NegativeBinomial(1.5), WIDE),
+    "own counts": (bondesson(BetaProcess(0.4, 6.0)), BINOMIAL, WIDE),
+}
+GENERAL_LAWS = {
+    "beta": lambda: binary(beta(2.0)),
+    "stable beta": lambda: binary(beta(1.0, 0.3, 0.6)),
+    "stable beta, inverse": lambda: binary(beta(0.5, 0.3, 0.6)),
+    "odds": lambda: binary(beta_prime(2.0)),
+    "gamma": lambda: whole(gamma(8.0)),
+    "own series": lambda: whole(gamma(8.0)),
+    "generalized gamma": lambda: whole(gamma(8.0, 0.3, 0.3)),
+    "negative binomial": lambda: whole(negative_binomial(8.0, 1.5, 0.3)),
+    "own counts": lambda: whole(at_most_two(6.0)),
+}
+
+
+def general(name, capacity=32, decay=1.0):
+    return slice_crm(*GENERAL[name], capacity=capacity, decay=decay)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=full) for name in GENERAL])
+def test_any_series_under_any_counts(name):
+    check(general(name), GENERAL_LAWS[name](), num_steps=1_700)
+
+
+# ------------------------------------------------------------------- compositions, growth, shards
+
+
+def composed():
+    hybrid = hybrid_features(BetaBernoulli(MASS, 2.0), LINEAR, blocks=2, capacity=64)
+    crm = general("beta")
+    yield "thin", thin(sliced(), 2), None
+    yield "repeat", repeat(sliced(), 2), None
+    yield "gibbs", gibbs(z=lambda rest: sliced()), {"z": None}
+    yield "cycle with hybrid", cycle(sliced(), hybrid), None
+    yield "cycle with other names", cycle(sliced(), renaming(rename_features)), None
+    yield "two series", cycle(sliced(), sliced(representation=thinning)), None
+    yield "gibbs of the general one", gibbs(z=lambda rest: crm), {"z": None}
+    yield "thin of the general one", thin(crm, 2), None
+
+
+@full
+@pytest.mark.parametrize("name,kernel,start", [pytest.param(*c, id=c[0]) for c in composed()])
+def test_in_combinators(name, kernel, start):
+    check(kernel, binary(beta(2.0)), start=start, wrap=name.split()[0], num_steps=1_200)
+
+
+@full
+@pytest.mark.parametrize("shards", [2, 3, 5])
+def test_on_shards(shards):
+    """Of three items: one shard short of one, or two without any."""
+    check(sliced(), binary(beta(2.0)), engine=Vmap(shards), num_chains=512, num_steps=700)
+
+
+CHAINS = {
+    "features": lambda capacity: sliced(0.7, capacity=capacity),
+    "counts": lambda capacity: slice_features(GammaPoisson(1.0, 2.0), WIDE, capacity=capacity),
+    "general": lambda capacity: general("stable beta", capacity),
+}
+WRAPS = {
+    "plain": (lambda make: make(), None),
+    "thin": (lambda make: thin(make(), 2), None),
+    "gibbs": (lambda make: gibbs(z=lambda rest: make()), {"z": None}),
+    "cycle": (lambda make: cycle(make(), make()), None),
+}
+
+
+def same(a, b, wrap="plain"):
+    a, b = (x.trace["z"] if wrap == "gibbs" else x.trace for x in (a, b))
+    few = min(a.local["features"].shape[-1], b.local["features"].shape[-1])
+    assert np.array_equal(a.local["features"][..., :few], b.local["features"][..., :few])
+    for one, other in zip(*(jax.tree.leaves(x.shared["parameters"]) for x in (a, b)), strict=True):
+        np.testing.assert_allclose(one[..., :few, :], other[..., :few, :], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "name,wrap",
+    [
+        pytest.param(name, wrap, marks=[] if (name, wrap) == ("features", "plain") else full)
+        for name in CHAINS
+        for wrap in WRAPS
+    ],
+)
+def test_growth(name, wrap, x64):
+    around, start = WRAPS[wrap]
+    chain = lambda kernel: sample(KEY, around(lambda: kernel), start, exact.X, num_steps=20)
+    chains = [chain(CHAINS[name](capacity)) for capacity in (4, 128)]
+    assert chains[0].capacity > 4
+    same(*chains, wrap)
+
+
+@full
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("shards", [2, 8])
+def test_the_same_chain_on_shards(name, shards, x64):
+    args = {"num_steps": 20}
+    alone = sample(KEY, CHAINS[name](64), None, exact.X, **args)
+    same(alone, sample(KEY, CHAINS[name](64), None, exact.X, engine=Vmap(shards), **args))
+
+
+# ----------------------------------------------------------------------------------- the door
+
+
+def refused(error, message, *args, **kwargs):
+    with pytest.raises(error, match=message):
+        slice_features(*args, **kwargs)
+
+
+def test_what_is_no_series_of_the_process():
+    process = BetaBernoulli(1.0, 0.5)
+    refused(
+        ValueError, "needs a concentration of at least 1", process, LINEAR, representation=bondesson
+    )
+    wrong = bondesson(GammaProcess(1.0))
+    refused(ValueError, "must be of the measure of process", process, LINEAR, representation=wrong)
+    wrong = inverse_levy(BetaProcess(2.0, 0.5))
+    refused(ValueError, "must be of the measure of process", process, LINEAR, representation=wrong)
+    refused(TypeError, "give others to slice_crm", process, LINEAR, representation=OWN)
+    drawn = BetaBernoulli(1.0, 2.0, concentration_prior=(1.0, 1.0))
+    refused(ValueError, "must hold for every", drawn, LINEAR, representation=bondesson)
+    refused(ValueError, "decay must be finite and positive", process, LINEAR, decay=0.0)
+    refused(TypeError, "process must be a FeatureProcess", 1.0, LINEAR)
+    with pytest.raises(TypeError, match="representation must be a Representation, got BetaProcess"):
+        slice_crm(BetaProcess(1.0), Bernoulli(), LINEAR)
+
+
+@pytest.mark.parametrize("data", [np.ones((1, 2)), np.ones((6, 2)), np.zeros((3, 2))])
+def test_one_row_and_constant_columns(data):
+    made = sample(KEY, sliced(), None, data.astype(np.float32), num_steps=30)
+    assert made.info.finite.all() and made.trace.local["features"].shape[:2] == (30, len(data))
+
+
+# ------------------------------------------------------------------------------ planted faults
+
+
+def fails(kernel, law, **kwargs):
+    programs.cache_clear()
+    with pytest.raises(AssertionError, match="standard errors"):
+        check(kernel, law, **kwargs)
+
+
+@full
+def test_empty_features_by_the_poissonised_integral(monkeypatch):
+    """Planted: exp(-n theta) for (1 - theta)^n, as the paper has it in section 4.1."""
+    monkeypatch.setattr(
+        BetaBernoulli, "log_absent", lambda self, w: -jnp.exp(jax.nn.log_sigmoid(w))
+    )
+    fails(sliced(), binary(beta(2.0)))
+
+
+@full
+def test_levels_that_do_not_follow_the_entries(monkeypatch):
+    """Planted: a row's last feature is that of the last sweep, as the paper's algorithm has it."""
+
+    def stale(self, key, atoms, likelihood, rows, level, index):
+        ranks = jnp.where(rows.features[atoms.order] > 0, module._ranks(self.capacity), 0)
+        last = jnp.max(ranks, axis=0)
+        return sweep(self, key, atoms, likelihood, rows, jnp.maximum(last, 1), index)
+
+    sweep = module.SliceCRM._sweep
+    monkeypatch.setattr(module.SliceCRM, "_sweep", stale)
+    fails(sliced(), binary(beta(2.0)))
+
+
+@full
+def test_entries_without_the_density_of_their_slice(monkeypatch):
+    """Planted: the weight e^(k / decay) left out."""
+    sweep = module.SliceCRM._sweep
+    flat = lambda kernel: eqx.tree_at(lambda k: k.decay, kernel, jnp.asarray(1e30))
+    monkeypatch.setattr(module.SliceCRM, "_sweep", lambda self, *args: sweep(flat(self), *args))
+    fails(sliced(), binary(beta(2.0)))
+
+
+@full
+def test_empty_features_that_are_not_drawn_anew(monkeypatch):
+    """Planted: empty ones of a series that starts after the last one in use."""
+    honest = module.in_order
+
+    def after(used, empty):
+        last = jnp.max(jnp.where(used.known, used.place, 0))
+        return honest(used, empty._replace(place=empty.place + last))
+
+    monkeypatch.setattr(module, "in_order", after)
+    fails(sliced(), binary(beta(2.0)))
+
+
+@full
+def test_moves_of_weights_without_their_jacobian(monkeypatch):
+    """Planted: a step of log g that is accepted as one of g."""
+    honest = module.SeriesWeights.draw
+
+    def wrong(self, key, shared, counts, stats, num):
+        own = type(self.counts)
+
+        class Tilted(own):
+            def log_column(self, stats, num_items, log_theta):
+                return super().log_column(stats, num_items, log_theta) + log_theta
+
+        tilted = Tilted(**{f: getattr(self.counts, f) for f in self.counts.__dataclass_fields__})
+        return honest(type(self)(self.series, tilted), key, shared, counts, stats, num)
+
+    monkeypatch.setattr(module.SeriesWeights, "draw", wrong)
+    fails(general("beta"), binary(beta(2.0)), num_steps=1_700)

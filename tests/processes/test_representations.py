@@ -1,0 +1,262 @@
+"""Series representations: their rate measures, the laws of V, and places given weights."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import exp1 as scipy_exp1
+
+from sgmc_jax.processes import (
+    BetaPrimeProcess,
+    BetaProcess,
+    GammaProcess,
+    GeneralizedGammaProcess,
+    Representation,
+    StableBetaProcess,
+    bondesson,
+    delayed_bondesson,
+    inverse_levy,
+    rejection,
+    thinning,
+)
+from sgmc_jax.special import exponential_integral, softplus_tail
+
+MEASURES = {
+    "beta 1": BetaProcess(2.0, 1.0),
+    "beta 3": BetaProcess(1.5, 3.0),
+    "beta 1/2": BetaProcess(1.2, 0.5),
+    "gamma": GammaProcess(2.0, 0.7),
+    "generalized gamma": GeneralizedGammaProcess(1.5, 2.0, 0.4),
+    "stable beta": StableBetaProcess(1.3, 0.7, 0.5),
+    "stable beta, c + d < 1": StableBetaProcess(1.3, 0.3, 0.4),
+    "beta prime": BetaPrimeProcess(1.4, 2.5),
+    "beta prime 1/2": BetaPrimeProcess(1.0, 0.5),
+}
+SERIES = {
+    inverse_levy: list(MEASURES),
+    bondesson: ["beta 1", "beta 3", "gamma", "beta prime", "beta prime 1/2"],
+    delayed_bondesson: ["beta 1", "beta 3", "beta 1/2"],
+    thinning: list(MEASURES),
+    rejection: ["beta 1", "beta 3", "gamma", "generalized gamma", "stable beta", "beta prime"],
+}
+PAIRS = [(make, name) for make, names in SERIES.items() for name in names]
+IDS = [f"{make.__name__}-{name}" for make, name in PAIRS]
+LEVELS = (1e-4, 0.01, 0.2, 0.8)
+
+
+def series(make, name):
+    return make(jax.tree.map(lambda x: jnp.asarray(x, float), MEASURES[name]))
+
+
+def by_quadrature(measure, level, power=0):
+    """The integral of theta^power nu(d theta) above a level, in log theta or in log odds."""
+    to_log = jax.nn.log_sigmoid if measure.bounded else lambda s: s
+    first = np.log(level) - (np.log1p(-level) if measure.bounded else 0)
+    edges = np.linspace(first, 80.0, 400)
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    s = edges[:-1, None] + np.diff(edges)[:, None] * (nodes + 1) / 2
+    log_theta = to_log(jnp.asarray(s))
+    slope = jax.nn.sigmoid(-s) if measure.bounded else 1.0
+    rate = jnp.exp(measure.log_rate(log_theta) + (1 + power) * log_theta) * slope
+    return float(jnp.sum(rate * weights * np.diff(edges)[:, None] / 2))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_tails_by_quadrature(name, x64):
+    measure = MEASURES[name]
+    for level in LEVELS:
+        exact = by_quadrature(measure, level)
+        assert abs(float(measure.tail(jnp.log(level))) / exact - 1) < 1e-5
+    if name != "beta prime 1/2":  # whose weights have no mean
+        mean = {"beta prime": 1.4 * 2.5 / 1.5}.get(name, float(measure.mass))
+        assert abs(by_quadrature(measure, 1e-9, 1) / mean - 1) < 3e-3
+
+
+@pytest.mark.parametrize("make,name", PAIRS, ids=IDS)
+def test_the_number_and_the_mass_above_a_level(make, name, x64):
+    """Integrals of G(dv) dg, v and g on a grid, where tau is above the level."""
+    own, measure = series(make, name), MEASURES[name]
+    for level in LEVELS:
+        number, mass = map(float, integrated(own, is_constant(make, name), level))
+        assert abs(number / by_quadrature(measure, level) - 1) < 1e-3
+        if name != "beta prime 1/2":
+            assert abs(mass / by_quadrature(measure, level, 1) - 1) < 1e-3
+
+
+def is_constant(make, name):
+    """Whether V is 1."""
+    return make is inverse_levy or (make is bondesson and name == "beta 1")
+
+
+@eqx.filter_jit
+def log_tau(own, v, g):
+    return own.log_tau(v, g)
+
+
+@eqx.filter_jit
+def integrated(own, is_one, level):
+    """The number and the mass of weights above a level, from tau and the density of V alone."""
+    v, slope, step = grid_of(own, is_one, level)
+    share = jnp.exp(own.logpdf_v(v)) * slope * step
+    share = jnp.where(jnp.isfinite(share), share, 0)
+    first = jnp.zeros(1) if is_rejection(own) else v  # where 0 has an atom wherever any has
+    high = jnp.full(first.shape, 60.0)  # log of the largest g with an atom above the level
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        above = own.log_tau(first, jnp.exp(middle)) > jnp.log(level)
+        return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+    last = jnp.exp(jax.lax.fori_loop(0, 60, halve, (-high, high))[0])
+    place, weights = geometric_panels(last)
+    log_theta = own.log_tau(v[:, None] * jnp.ones_like(place), place * jnp.ones((len(v), 1)))
+    there = share[:, None] * (log_theta > -jnp.inf) * weights
+    return jnp.sum(there), jnp.sum(there * jnp.exp(log_theta))
+
+
+def geometric_panels(last, num=24, ratio=0.5):
+    """Nodes on (0, last) and their weights, finer towards 0."""
+    edges = jnp.append(0.0, ratio ** jnp.arange(num - 1, -1, -1.0))
+    nodes, weights = np.polynomial.legendre.leggauss(6)
+    place = edges[:-1, None] + jnp.diff(edges)[:, None] * (nodes + 1) / 2
+    weights = jnp.diff(edges)[:, None] * weights / 2
+    return last[:, None] * place.ravel(), last[:, None] * weights.ravel()
+
+
+def is_rejection(own):
+    return type(own).__name__ == "Rejection"
+
+
+def grid_of(own, is_one=False, level=0.5, half=16_000, step=0.002):
+    """v where it has a density, fine at 0 and at 1, the slope of the grid, and its step.
+
+    The level, where atoms appear, is in the middle between two points.
+    """
+    if is_one:
+        return jnp.ones(1), jnp.ones(1), 1.0
+    if is_rejection(own):
+        u = (np.arange(4000) + 0.5) / 4000
+        return u**3, 3 * u**2, 1 / 4000
+    s = np.log(level) + step * (np.arange(-half, half) + 0.5)
+    if own.measure.bounded:
+        s -= np.log1p(-level)
+        v = jax.nn.sigmoid(s)
+        return v, v * jax.nn.sigmoid(-s), step
+    return jnp.exp(s), jnp.exp(s), step
+
+
+@pytest.mark.parametrize("make,name", PAIRS, ids=IDS)
+def test_v_has_its_density(make, name, x64):
+    own = series(make, name)
+    drawn = np.asarray(own.sample_v(jax.random.key(1), (20_000,)))
+    assert np.array_equal(drawn[:100], own.sample_v(jax.random.key(1), (100,)))
+    if is_constant(make, name):
+        assert np.ptp(drawn) == 0 and drawn[0] == 1 and float(own.logpdf_v(jnp.ones(()))) == 0
+        return
+    v, slope, step = grid_of(own)
+    density = np.nan_to_num(np.exp(np.asarray(own.logpdf_v(v))) * slope, posinf=0)
+    cdf = np.cumsum(density) * step
+    assert abs(cdf[-1] - 1) < 2e-3
+    result = stats.kstest(drawn, lambda x: np.interp(x, v, cdf))
+    assert result.statistic < 2.7 / np.sqrt(len(drawn)) + 3e-3  # P(sup > 2.7) = 9e-7
+
+
+@pytest.mark.parametrize("make,name", PAIRS, ids=IDS)
+def test_places_given_weights(make, name, x64):
+    """(V, g) of a series' atoms, and of the same weights lifted: equal means, tested in pairs."""
+    own = series(make, name)
+    g_key, v_key, lift_key = jax.random.split(jax.random.key(2), 3)
+    shape = (30 if make is inverse_levy else 10_000, 40)
+    steps = jax.random.exponential(g_key, shape)
+    g, v = jnp.cumsum(steps, axis=1), own.sample_v(v_key, shape)
+    log_theta = log_tau(own, v, g)
+    there = (log_theta > jnp.log(0.25)).ravel()  # which are all among the forty
+    log_theta, g, v = (x.ravel()[there] for x in (log_theta, g, v))
+    lifted_v, lifted_g = own.lift(lift_key, log_theta)
+    among = jnp.abs(log_tau(own, lifted_v, lifted_g * (1 - 1e-9)) - log_theta)
+    assert jnp.max(among) < 1e-5
+    for a, b in ((g, lifted_g), (g**2, lifted_g**2), (v, lifted_v), (v * g, lifted_v * lifted_g)):
+        difference = np.asarray(a - b)
+        error = difference.std() / np.sqrt(len(difference)) + 1e-6
+        assert abs(difference.mean()) < 5.5 * error
+
+
+def test_a_series_of_ones_own(x64):
+    """Bondesson's series of the gamma process from three functions is the library's."""
+    known = series(bondesson, "gamma")
+    own = Representation.from_functions(
+        lambda v, g: v * jnp.exp(-g / 1.4), lambda key: known.sample_v(key), lambda v: -0.7 * v
+    )
+    v, g = jnp.asarray([0.3, 1.0, 4.0]), jnp.asarray([0.1, 2.0, 3.0])
+    assert jnp.allclose(own.tau(v, g), known.tau(v, g))
+    draws = own.sample_v(jax.random.key(0), (2, 3))
+    assert draws.shape == (2, 3) and jnp.unique(draws).size == 6
+    assert jnp.array_equal(own.sample_v(jax.random.key(0), (4,)), draws.ravel()[:4])
+    with pytest.raises(TypeError, match=r"OwnSeries does not know \(V, g\) given a weight"):
+        own.lift(jax.random.key(0), v)
+
+
+@pytest.mark.parametrize(
+    "make,measure,error,message",
+    [
+        (bondesson, BetaProcess(1.0, 0.5), ValueError, "concentration of at least 1, got 0.5: use"),
+        (bondesson, StableBetaProcess(1.0), TypeError, "bondesson is known for BetaProcess, Gamma"),
+        (bondesson, 2.0, TypeError, "got float"),
+        (delayed_bondesson, GammaProcess(1.0), TypeError, "known for BetaProcess, got GammaProc"),
+        (rejection, BetaProcess(1.0, 0.9), ValueError, "rejection of a BetaProcess needs"),
+        (rejection, StableBetaProcess(1.0, 0.3, 0.4), ValueError, "plus discount of at least 1"),
+        (rejection, BetaPrimeProcess(1.0, 0.3), ValueError, "use inverse_levy or thinning"),
+        (inverse_levy, None, TypeError, "known for a RateMeasure, got NoneType"),
+    ],
+)
+def test_ranges_of_validity(make, measure, error, message):
+    with pytest.raises(error, match=message):
+        make(measure)
+
+
+def test_measures_refuse_what_is_out_of_range():
+    for kind in (BetaProcess, GammaProcess, BetaPrimeProcess, GeneralizedGammaProcess):
+        with pytest.raises(ValueError, match="mass must be finite and positive, got -1"):
+            kind(-1.0)
+        with pytest.raises(ValueError, match="concentration must be finite and positive, got 0"):
+            kind(1.0, 0.0)
+    with pytest.raises(ValueError, match="discount must be below 1, got 1"):
+        StableBetaProcess(1.0, 1.0, 1.0)
+
+
+def test_special_functions_in_float32(x64):
+    log_y = np.linspace(-60, 3, 200)
+    low = exponential_integral(jnp.asarray(log_y, jnp.float32))
+    high = exponential_integral(jnp.asarray(log_y))
+    assert np.max(np.abs(low / high - 1)) < 1e-4
+    assert np.max(np.abs(high / scipy_exp1(np.exp(log_y)) - 1)) < 1e-6
+    for power in (0.05, 1.0, 30.0):
+        x = jnp.linspace(-60, 2, 50)
+        low, high = (softplus_tail(jnp.asarray(x, t), t(power)) for t in (np.float32, np.float64))
+        assert np.max(np.abs(low / high - 1)) < 1e-5
+
+
+def test_a_wrong_scale_is_seen(x64, monkeypatch):
+    """Planted: weights of Bondesson's series that fall as exp(-g / a), not exp(-g / (a c))."""
+    monkeypatch.setattr(
+        type(series(bondesson, "beta 3")),
+        "log_tau",
+        lambda self, v, g: jnp.log(v) - g / self.measure.mass,
+    )
+    jax.clear_caches()
+    with pytest.raises(AssertionError):
+        test_the_number_and_the_mass_above_a_level(bondesson, "beta 3", None)
+
+
+def test_a_lift_that_forgets_v_is_seen(x64, monkeypatch):
+    """Planted: every atom at V = 1."""
+    monkeypatch.setattr(
+        type(series(bondesson, "beta 3")),
+        "lift",
+        lambda self, key, log_theta: (jnp.ones_like(log_theta), -self.measure.small * log_theta),
+    )
+    with pytest.raises(AssertionError):
+        test_places_given_weights(bondesson, "beta 3", None)
