@@ -42,7 +42,16 @@ SERIES = {
     rejection: ["beta 1", "beta 3", "gamma", "generalized gamma", "stable beta", "beta prime"],
 }
 PAIRS = [(make, name) for make, names in SERIES.items() for name in names]
-IDS = [f"{make.__name__}-{name}" for make, name in PAIRS]
+FAST = {(bondesson, "beta 3"), (rejection, "gamma"), (thinning, "beta 3")}
+
+
+def rows(quick=FAST):
+    """All series of all measures; those that are not quick are in the full tier."""
+    for make, name in PAIRS:
+        marks = [] if (make, name) in quick else pytest.mark.full
+        yield pytest.param(make, name, id=f"{make.__name__}-{name}", marks=marks)
+
+
 LEVELS = (1e-4, 0.01, 0.2, 0.8)
 
 
@@ -74,7 +83,7 @@ def test_tails_by_quadrature(name, x64):
         assert abs(by_quadrature(measure, 1e-9, 1) / mean - 1) < 3e-3
 
 
-@pytest.mark.parametrize("make,name", PAIRS, ids=IDS)
+@pytest.mark.parametrize("make,name", list(rows()))
 def test_the_number_and_the_mass_above_a_level(make, name, x64):
     """Integrals of G(dv) dg, v and g on a grid, where tau is above the level."""
     own, measure = series(make, name), MEASURES[name]
@@ -148,7 +157,7 @@ def grid_of(own, is_one=False, level=0.5, half=16_000, step=0.002):
     return jnp.exp(s), jnp.exp(s), step
 
 
-@pytest.mark.parametrize("make,name", PAIRS, ids=IDS)
+@pytest.mark.parametrize("make,name", list(rows()))
 def test_v_has_its_density(make, name, x64):
     own = series(make, name)
     drawn = np.asarray(own.sample_v(jax.random.key(1), (20_000,)))
@@ -164,7 +173,7 @@ def test_v_has_its_density(make, name, x64):
     assert result.statistic < 2.7 / np.sqrt(len(drawn)) + 3e-3  # P(sup > 2.7) = 9e-7
 
 
-@pytest.mark.parametrize("make,name", PAIRS, ids=IDS)
+@pytest.mark.parametrize("make,name", list(rows({(bondesson, "beta 3")})))
 def test_places_given_weights(make, name, x64):
     """(V, g) of a series' atoms, and of the same weights lifted: equal means, tested in pairs."""
     own = series(make, name)
@@ -239,6 +248,7 @@ def test_special_functions_in_float32(x64):
         assert np.max(np.abs(low / high - 1)) < 1e-5
 
 
+@pytest.mark.full
 def test_a_wrong_scale_is_seen(x64, monkeypatch):
     """Planted: weights of Bondesson's series that fall as exp(-g / a), not exp(-g / (a c))."""
     monkeypatch.setattr(
@@ -251,6 +261,7 @@ def test_a_wrong_scale_is_seen(x64, monkeypatch):
         test_the_number_and_the_mass_above_a_level(bondesson, "beta 3", None)
 
 
+@pytest.mark.full
 def test_a_lift_that_forgets_v_is_seen(x64, monkeypatch):
     """Planted: every atom at V = 1."""
     monkeypatch.setattr(

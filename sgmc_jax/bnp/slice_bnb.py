@@ -1,0 +1,298 @@
+"""Slice sampling of beta-negative-binomial clusterings of grouped items, without truncation."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from .. import _checks
+from .._checks import real
+from .._types import Data, Kernel, Key, as_keys
+from ..collective import Collective, Dist, Shard, as_shard
+from ..contract import SlotInfo
+from ..families import Family
+from ..processes import BetaProcess, Representation, bondesson
+from ..random import log_beta, log_gamma
+from ..random.words import item_uniforms
+from ..special import log_rising_factorial
+from ._centre import centre_of, centred, recentred
+from ._scans import SliceSums
+from ._starts import check_group_labels, check_parts
+from ._weights import SeriesWeights
+from .groups import check_groups
+from .hybrid.points import pick_columns
+from .slice_crm import Ordered, in_order
+
+
+class GroupedSliceState(NamedTuple):
+    """Where a chain is; `sums` are those of the position, about `centre`."""
+
+    position: Dist
+    sums: SliceSums
+    centre: PyTree = None
+
+    @property
+    def slots(self) -> SlotInfo:
+        """The info of the step that ended in this state."""
+        active = jnp.sum(self.sums.counts > 0, dtype=jnp.int32)
+        return SlotInfo(active, self.sums.overflow > 0)
+
+
+class Failures(eqx.Module):
+    """The likelihood of clusters' counts in all groups, theta and pi integrated out.
+
+        BNB(x; r, A, B) ~ Beta(A + x, B + r) / Beta(A, B),   A = c s,   B = c (1 - s)
+
+    with s = a theta, of the weight theta of a beta process with mass a and concentration c.
+    """
+
+    process: BetaProcess
+    failures: Float[Array, " G"]
+    comm: Collective
+
+    def log_column(
+        self, stats: Int[Array, "K G"], num_items: Any, log_theta: Float[Array, " K"]
+    ) -> Float[Array, " K"]:
+        """log prod_d BNB(x_d; r_d, A, B), up to what does not depend on theta."""
+        first, _ = self._shapes(log_theta)
+        some = stats > 0
+        each = jnp.where(some, log_rising_factorial(first[:, None], jnp.where(some, stats, 1)), 0)
+        return self.comm.sum(jnp.sum(each, axis=1)) + self._rest(log_theta)
+
+    def log_absent(self, log_theta: Float[Array, " K"]) -> Float[Array, " K"]:
+        """log prod_d BNB(0; r_d, A, B)."""
+        c, r = self.process.concentration, self.failures
+        total = self.comm.sum(jnp.sum(jnp.where(r > 0, log_rising_factorial(c, r), 0)))
+        return self._rest(log_theta) - total
+
+    def _rest(self, log_theta: Array) -> Array:
+        """sum_d log Gamma(B + r_d) - log Gamma(B)."""
+        _, second = self._shapes(log_theta)
+        r = self.failures
+        each = jnp.where(r > 0, log_rising_factorial(second[:, None], jnp.where(r > 0, r, 1)), 0)
+        return self.comm.sum(jnp.sum(each, axis=1))
+
+    def _shapes(self, log_theta: Array) -> tuple[Array, Array]:
+        """A and B, kept positive where theta is too near 0 or 1 to tell."""
+        c, tiny = self.process.concentration, jnp.finfo(log_theta.dtype).tiny
+        s = self.process.mass * jnp.exp(log_theta)
+        return jnp.maximum(c * s, tiny), jnp.maximum(c * (1 - s), tiny)
+
+
+class SliceBNB(Kernel):
+    """See `slice_bnb`."""
+
+    process: BetaProcess
+    family: Family
+    series: Representation
+    failures: Any
+    decay: Array = eqx.field(converter=real("decay"))
+    capacity: int = eqx.field(static=True)
+    comm: Collective = Collective()
+
+    def __check_init__(self):
+        _checks.positive("decay", self.decay)
+        _checks.whole("capacity", self.capacity)
+
+    def init(self, key: Key, position: Any, data: Data) -> GroupedSliceState:
+        self, shard = centred(self, data), as_shard(data)
+        shape = jax.tree.leaves(shard.items.items)[0].shape[:2]
+        labels, given = position, {}
+        if isinstance(position, Dist):
+            labels, given = position.local["assignment"], position.shared
+        labels = jnp.zeros(shape, jnp.int32) if labels is None else jnp.asarray(labels, jnp.int32)
+        extra = self._weights(shard, ()).extra(as_keys(key).noise, self.capacity)
+        fill = lambda given, all_: jnp.concatenate([given, all_[len(given) :]])
+        extra = {k: jax.tree.map(fill, given[k], x) if k in given else x for k, x in extra.items()}
+        return self._state(Dist(extra, {"assignment": labels}), shard, jnp.zeros((), bool))
+
+    def refresh(self, key: Key, state: GroupedSliceState, data: Data) -> GroupedSliceState:
+        own = centred(self, data)
+        return own._state(state.position, as_shard(data), jnp.zeros((), bool))
+
+    def step(
+        self, key: Key, state: GroupedSliceState, data: Data
+    ) -> tuple[GroupedSliceState, SlotInfo]:
+        """Weights, order, parameters and rates given the labels; then all labels at once."""
+        self, shard = recentred(self, state), as_shard(data)
+        keys = jax.random.split(as_keys(key).noise, 6)
+        weight_key, empty_key, atom_key, rate_key, level_key, label_key = keys
+        labels, shared = state.position.local["assignment"], state.position.shared
+        counts, own = self._counts(labels, shard), self._weights(shard, labels)
+
+        shared, used = own.draw(weight_key, shared, state.sums.counts, counts, 1)
+        atoms = in_order(used, own.empty(empty_key, shared, 4 * self.capacity + 32, 1))
+        params = self.family.draw(atom_key, state.sums.statistics)
+        log_rates = self._log_rates(rate_key, atoms, counts, shard)
+
+        width, present = labels.shape[1], self._present(labels, shard).ravel()
+        group = jnp.repeat(jnp.arange(labels.shape[0]), width, total_repeat_length=labels.size)
+        index = (shard.start * width + jnp.arange(labels.size)).astype(jnp.uint32)
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shard.items.items)
+        rank = jnp.argsort(atoms.order) + 1
+        spare = -self.decay * jnp.log(item_uniforms(level_key, index, atoms.place.dtype))
+        level = rank[labels.ravel()] + jnp.floor(spare).astype(jnp.int32)
+        lost = atoms.lost | jnp.any(present & (level > atoms.number))
+        logits = self.family.scores(params, flat) + log_rates[:, group]
+        logits = logits + (rank / self.decay).astype(logits.dtype)[:, None]
+        allowed = (rank[:, None] <= level) & (rank <= atoms.number)[:, None]
+        uniforms = item_uniforms(label_key, index, logits.dtype)
+        drawn = pick_columns(jnp.where(allowed, logits, -jnp.inf), uniforms)
+        labels = jnp.where(present, drawn, labels.ravel()).reshape(labels.shape)
+
+        shared = shared | {"series": {"v": atoms.v, "g": atoms.place}}
+        state = self._state(Dist(shared, {"assignment": labels}), shard, lost)
+        return state, state.slots
+
+    def check(self, position: Any, data: Data) -> None:
+        if isinstance(data, Shard):
+            return
+        check_groups(data)
+        if _checks.is_concrete(data.size):
+            size = np.asarray(data.size)
+            if size.min() < 1:
+                where = int(np.argmin(size))
+                raise ValueError(
+                    f"data must have an item in every group, got none in group {where}"
+                )
+            width = jax.tree.leaves(data.items)[0].shape[1]
+            present = np.arange(width) < size[:, None]
+            self.family.check(jax.tree.map(lambda x: np.asarray(x)[present], data.items))
+            check_group_labels(position, present, self.capacity)
+
+    def _state(self, position: Dist, shard: Shard, lost: Array) -> GroupedSliceState:
+        labels = position.local["assignment"]
+        members = jnp.where(self._present(labels, shard), labels, -1).ravel()
+        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shard.items.items)
+        counts = jnp.sum(self._counts(labels, shard), axis=1)
+        statistics = self.family.label_statistics(flat, members, self.capacity)
+        sums = self.comm.sum(SliceSums(counts, statistics, lost.astype(jnp.int32)))
+        return GroupedSliceState(position, sums, centre_of(self.family))
+
+    def _present(self, labels: Array, shard: Shard) -> Bool[Array, "G L"]:
+        size = jnp.where(shard.mask, shard.items.size, 0)
+        return jnp.arange(labels.shape[1]) < size[:, None]
+
+    def _counts(self, labels: Array, shard: Shard) -> Int[Array, "K G"]:
+        """x_kd, how many items of group d are in cluster k."""
+        members = jnp.where(self._present(labels, shard), labels, -1)
+        each = members == jnp.arange(self.capacity)[:, None, None]
+        return jnp.sum(each, axis=2, dtype=jnp.int32)
+
+    def _failures(self, shard: Shard) -> Float[Array, " G"]:
+        """r_d of each group; 0 for padding."""
+        a, c = self.process.mass, self.process.concentration
+        size = shard.items.size.astype(a.dtype)
+        r = size * (c - 1) / (a * c) if self.failures is None else self.failures
+        return jnp.where(shard.mask, r, 0)
+
+    def _weights(self, shard: Shard, labels: Any) -> SeriesWeights:
+        counts = Failures(self.process, self._failures(shard), self.comm)
+        return SeriesWeights(self.series, counts)  # type: ignore[arg-type]
+
+    def _log_rates(
+        self, key: Any, atoms: Ordered, counts: Int[Array, "K G"], shard: Shard
+    ) -> Float[Array, "K G"]:
+        """log pi of every slot and group.
+
+        theta_dk ~ Beta(A_k + x_dk, B_k + r_d), then pi_dk ~ Gamma(r_d + x_dk, rate 1 / theta_dk).
+        """
+        first, second = Failures(self.process, counts, self.comm)._shapes(atoms.log_weight)
+        failures = self._failures(shard)
+
+        def of_group(index: Array, x: Int[Array, " K"], r: Array) -> Float[Array, " K"]:
+            theta_key, rate_key = jax.random.split(jax.random.fold_in(key, index))
+            log_theta, _ = log_beta(theta_key, first + x, second + r)
+            return log_theta + log_gamma(rate_key, r + x)
+
+        index = shard.start + jnp.arange(shard.capacity)
+        failures = jnp.where(shard.mask, failures, 1)
+        return jax.vmap(of_group, in_axes=(0, 1, 0), out_axes=1)(index, counts, failures)
+
+
+def slice_bnb(
+    process: BetaProcess,
+    family: Family,
+    *,
+    representation: Any = None,
+    failures: Any = None,
+    decay: Any = 5.0,
+    capacity: int = 16,
+) -> SliceBNB:
+    """Slice sampling of a beta-negative-binomial clustering of grouped items, without truncation.
+
+    Groups of items (documents of words) share infinitely many clusters (topics). With the weights
+    of a beta process, s_k = a V_k e^(-g_k / (a c)) where V_k ~ Beta(1, c - 1),
+
+        theta_dk ~ Beta(c s_k, c (1 - s_k)),   pi_dk ~ Gamma(r_d, rate (1 - theta_dk) / theta_dk)
+        x_dk ~ Poisson(pi_dk)                  items of group d in cluster k
+        phi_k ~ H,   y ~ f(. | phi_k)          each of these items
+
+    The numbers of items in each group are those observed. A step draws, in this order,
+
+        s_k of clusters in use, by Metropolis, theta and pi integrated out, and the empty clusters
+        phi | items;   theta_dk ~ Beta(c s_k + x_dk, c (1 - s_k) + r_d)
+        pi_dk ~ Gamma(r_d + x_dk, rate 1 / theta_dk)
+        K_dn = z_dn + J,   P(J = j) = (1 - q) q^j,   q = e^(-1 / decay)      for each item
+        P(z_dn = k) ~ pi_dk f(y_dn | phi_k) e^(k / decay)                    for k <= K_dn
+
+    with clusters in the order of the series, all items at once.
+
+    Targets:
+        the posterior of the clusters, exactly.
+
+    Args:
+        process: `BetaProcess(a, c)` with a <= 1 and c > 1.
+        family: the conjugate family of a cluster's items, such as `DirichletCategorical`.
+        representation: a series of the process, or what makes one of it; by default `bondesson`.
+        failures: r > 0 of every group; by default (c - 1) / (a c) times the group's size, which
+            makes its expected size that observed.
+        decay: how far slices reach, in clusters.
+        capacity: the number of slots to begin with; the runner doubles it when it is used up, and
+            the chain does not depend on it.
+
+    State:
+        `position = Dist(shared, local)`: `local["assignment"]`, as of `hybrid_hdp`, (G, L) int32;
+        in `shared["series"]` the `v` and `g` of every slot. The initial position is `None` (one
+        cluster), labels, or such a `Dist`.
+
+    Info:
+        `active`, the number of clusters; `overflow`.
+
+    Raises:
+        ValueError, TypeError: if a number is out of its range, the data no groups, or a group
+            empty.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> from sgmc_jax import sample
+        >>> from sgmc_jax.bnp import BetaProcess, DirichletCategorical, Groups, slice_bnb
+        >>> words = Groups(np.array([[0, 0, 1, 1], [2, 3, 3, 0]]), np.array([4, 3]))
+        >>> process, family = BetaProcess(1.0, 2.0), DirichletCategorical(0.5, size=4)
+        >>> kernel = slice_bnb(process, family, capacity=64)
+        >>> run = sample(jax.random.key(0), kernel, None, words, num_steps=20)
+        >>> run.trace.local["assignment"].shape
+        (20, 2, 4)
+
+    Reference:
+        Nand, Bouchard-Cote and Campbell (2020), Slice sampling for general completely random
+        measures, section 4.2, which lacks the draws of theta and pi. Broderick, Mackey, Paisley and
+        Jordan (2015), Combinatorial clustering and the beta negative binomial process.
+    """
+    check_parts(process, family, (BetaProcess, Family))
+    if _checks.is_concrete(process.mass) and bool(process.mass > 1):
+        raise ValueError(f"process must have a mass of at most 1, got {process.mass}")
+    if _checks.is_concrete(process.concentration) and bool(process.concentration <= 1):
+        c = process.concentration
+        raise ValueError(f"process must have a concentration above 1, got {c}")
+    if failures is not None:
+        _checks.positive("failures", failures)
+        failures = _checks.one_number("failures", failures)
+    series = bondesson if representation is None else representation
+    series = series if isinstance(series, Representation) else series(process)
+    return SliceBNB(process, family, series, failures, decay, capacity)

@@ -1,0 +1,208 @@
+"""Beta-negative-binomial clusterings of three items in two groups, against every partition."""
+
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import betaln, gammaln
+from scipy.stats import multivariate_normal
+
+from sgmc_jax import Vmap, cycle, gibbs, sample, thin
+from sgmc_jax._types import Kernel
+from sgmc_jax.bnp import (
+    BetaProcess,
+    DirichletCategorical,
+    Groups,
+    NormalKnownCovariance,
+    delayed_bondesson,
+    inverse_levy,
+    slice_bnb,
+)
+from sgmc_jax.collective import Dist
+from sgmc_jax.runner.programs import programs
+from tests.composition.test_positions import Renamed
+from tests.enumeration.test_hdp import partitions
+from tests.laws.moments import check_law, run_law
+
+pytestmark = pytest.mark.runs_long
+
+KEY = jax.random.key(7)
+full = pytest.mark.full
+NORMAL = NormalKnownCovariance(np.zeros(1), 0.5 * np.eye(1), 1.5 * np.eye(1))
+X = np.array([-0.7, 0.2, 0.9])
+GROUPS = Groups(np.array([[X[0], X[1]], [X[2], 0.0]])[..., None], np.array([2, 1]))
+GROUP, SEATS = np.array([0, 0, 1]), np.array([0, 1, 2])
+PAIRS = [(0, 1), (0, 2), (1, 2)]
+MASS, CONCENTRATION = 0.9, 2.5
+PROCESS = BetaProcess(MASS, CONCENTRATION)
+module = importlib.import_module("sgmc_jax.bnp.slice_bnb")
+
+
+def log_marginal(x):
+    return multivariate_normal.logpdf(x, np.zeros(len(x)), 0.5 * np.eye(len(x)) + 1.5)
+
+
+def log_integral(counts, sizes, a, c, failures=None):
+    """log of the integral of prod_d BNB(x_d; r_d, c s, c (1 - s)) x_d! nu(d theta), s = a theta."""
+    t = np.linspace(-60, 40, 20_001)  # log odds of theta
+    theta, rest = 1 / (1 + np.exp(-t)), 1 / (1 + np.exp(t))
+    s = a * theta
+    log = np.log(a * c) + c * np.log(rest)  # times theta (1 - theta), the slope
+    for x, size in zip(counts, sizes, strict=True):
+        r = size * (c - 1) / (a * c) if failures is None else failures
+        A, B = c * s, c * np.maximum(1 - s, 1e-300)
+        log = log + gammaln(x + r) - gammaln(r) + betaln(A + x, B + r) - betaln(A, B)
+    return np.log(np.sum(np.exp(log)) * (t[1] - t[0]))
+
+
+def law(a=MASS, c=CONCENTRATION, failures=None):
+    """The probabilities of the five partitions, by the truths of their three pairs."""
+    weight = {}
+    for labels in partitions(3):
+        total = 0.0
+        for k in set(labels):
+            members = np.array(labels) == k
+            counts = [np.sum(members & (GROUP == d)) for d in (0, 1)]
+            total += log_integral(counts, GROUPS.size, a, c, failures) + log_marginal(X[members])
+        weight[tuple(labels[i] == labels[j] for i, j in PAIRS)] = np.exp(total)
+    norm = sum(weight.values())
+    return {pairs: value / norm for pairs, value in weight.items()}
+
+
+def check(kernel, expected=None, wrap=None, tolerance=0.08, **kwargs):
+    expected = law() if expected is None else expected
+    states = np.array(list(expected))
+
+    def which(state, info):
+        position = state.position["z"] if wrap == "gibbs" else state.position
+        labels = position.local["assignment"].ravel()[SEATS]
+        pairs = jnp.stack([labels[i] == labels[j] for i, j in PAIRS])
+        return jnp.all(pairs == states, axis=1).astype(float)
+
+    args = {"num_chains": 512, "num_steps": 400, "burn_in": 50} | kwargs
+    start = {"z": None} if wrap == "gibbs" else None
+    made = run_law(KEY, kernel, start, GROUPS, reduce=which, **args)
+    check_law(made.trace.mean, np.array(list(expected.values())), tolerance)
+
+
+def sliced(process=PROCESS, capacity=32, decay=1.0, **kwargs):
+    return slice_bnb(process, NORMAL, capacity=capacity, decay=decay, **kwargs)
+
+
+@full
+def test_all_partitions():
+    check(sliced())
+
+
+OTHERS = {
+    "delayed": lambda: (sliced(representation=delayed_bondesson), law()),
+    "inverse": lambda: (sliced(representation=inverse_levy), law()),
+    "far": lambda: (sliced(decay=4.0, capacity=64), law()),
+    "mass 1": lambda: (sliced(BetaProcess(1.0, 3.0)), law(1.0, 3.0)),
+    "failures": lambda: (sliced(failures=0.7), law(failures=0.7)),
+    "thin": lambda: (thin(sliced(), 2), law()),
+    "gibbs": lambda: (gibbs(z=lambda rest: sliced()), law()),
+    "two": lambda: (cycle(sliced(), sliced(representation=delayed_bondesson)), law()),
+    "other names": lambda: (cycle(sliced(), OtherNames(32)), law()),
+}
+
+
+class OtherNames(Kernel):
+    """Slots change names at random."""
+
+    size: int
+
+    def init(self, key, position, data):
+        return Renamed(position)
+
+    def step(self, key, state, data):
+        shared, labels = state.position.shared, state.position.local["assignment"]
+        names = jax.random.permutation(key.noise, self.size).astype(jnp.int32)
+        series = jax.tree.map(lambda x: x.at[names].set(x[: self.size]), shared["series"])
+        renamed = jnp.where(labels < self.size, names[labels % self.size], labels)
+        return Renamed(Dist(shared | {"series": series}, {"assignment": renamed})), None
+
+
+@full
+@pytest.mark.parametrize("name", OTHERS)
+def test_all_partitions_otherwise(name):
+    kernel, expected = OTHERS[name]()
+    check(kernel, expected, wrap=name)
+
+
+@full
+@pytest.mark.parametrize("shards", [2, 3])
+def test_all_partitions_on_shards(shards):
+    check(sliced(), engine=Vmap(shards))
+
+
+WORDS = Groups(np.random.default_rng(0).integers(0, 6, (7, 9)), np.array([9, 1, 4, 2, 9, 3, 5]))
+
+
+def words(capacity):
+    return slice_bnb(PROCESS, DirichletCategorical(0.3, size=6), capacity=capacity)
+
+
+def same(one, other):
+    a, b = (x.trace.local["assignment"] for x in (one, other))
+    present = np.arange(9) < WORDS.size[:, None]
+    assert np.array_equal(a[:, present], b[:, present])
+
+
+@full
+def test_growth(x64):
+    grown, roomy = (sample(KEY, words(n), None, WORDS, num_steps=20) for n in (4, 128))
+    assert grown.capacity > 4
+    same(grown, roomy)
+
+
+@full
+@pytest.mark.parametrize("shards", [2, 8])
+def test_the_same_chain_on_shards(shards, x64):
+    alone = sample(KEY, words(64), None, WORDS, num_steps=20)
+    same(alone, sample(KEY, words(64), None, WORDS, num_steps=20, engine=Vmap(shards)))
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="an item in every group, got none in group 1"):
+        sample(
+            KEY, words(8), None, Groups(WORDS.items, WORDS.size * (np.arange(7) != 1)), num_steps=1
+        )
+    with pytest.raises(ValueError, match="mass of at most 1, got 2"):
+        slice_bnb(BetaProcess(2.0, 2.0), NORMAL)
+    with pytest.raises(ValueError, match="concentration above 1, got 1"):
+        slice_bnb(BetaProcess(1.0, 1.0), NORMAL)
+    with pytest.raises(TypeError, match="process must be a BetaProcess, got float"):
+        slice_bnb(1.0, NORMAL)
+    with pytest.raises(TypeError, match="data must be Groups"):
+        sample(KEY, words(8), None, X, num_steps=1)
+    one = Groups(np.zeros((1, 1), np.int32), np.array([1]))
+    made = sample(KEY, words(32), None, one, num_steps=10)
+    assert made.trace.local["assignment"].shape == (10, 1, 1)
+
+
+def fails(**kwargs):
+    programs.cache_clear()
+    with pytest.raises(AssertionError, match="standard errors"):
+        check(sliced(), **kwargs)
+
+
+@full
+def test_rates_that_are_not_drawn_anew(monkeypatch):
+    """Planted: the missing draws of theta and pi, as the paper prints the sampler."""
+    honest = module.SliceBNB._log_rates
+
+    def prior(self, key, atoms, counts, shard):
+        return honest(self, key, atoms, jnp.zeros_like(counts), shard)
+
+    monkeypatch.setattr(module.SliceBNB, "_log_rates", prior)
+    fails()
+
+
+@full
+def test_weights_that_forget_the_failures(monkeypatch):
+    """Planted: B in place of the ratio of Gamma(B + r) and Gamma(B)."""
+    monkeypatch.setattr(module.Failures, "_rest", lambda self, log_theta: 0 * log_theta)
+    fails()
