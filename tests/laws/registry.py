@@ -42,6 +42,7 @@ from sgmc_jax import (
     sgrld_simplex,
     thin,
 )
+from sgmc_jax.processes import Bernoulli
 
 DIM, ITEMS = 3, 40
 _rng = np.random.default_rng(0)
@@ -105,6 +106,7 @@ EXPLICIT = bnp.FeatureLikelihood(
     lambda theta: -0.5 * jnp.sum(theta**2),
     lambda key: jax.random.normal(key, (1,)),
 )
+BERNOULLI = Bernoulli()
 LDA = models.LDA(num_topics=2, vocabulary=5, alpha=0.3, beta=0.5)
 DOCUMENTS = LDA.documents(_rng.poisson(1.0, (7, 5)))
 TOPICS = np.asarray(LDA.start(jax.random.key(5)))
@@ -227,6 +229,16 @@ CASES = [
     _bnp("hybrid_features", partial(bnp.hybrid_features, IBP, LINEAR_GAUSSIAN, blocks=2)),
     _bnp("hybrid_features explicit", partial(bnp.hybrid_features, IBP, EXPLICIT, blocks=2)),
     _bnp("collapsed_features", partial(bnp.collapsed_features, GAMMA_POISSON, LINEAR_GAUSSIAN)),
+    _bnp("slice_features", partial(bnp.slice_features, IBP, LINEAR_GAUSSIAN, decay=0.5)),
+    _bnp(
+        "slice_crm",
+        partial(bnp.slice_crm, bnp.bondesson(bnp.BetaProcess(1.5)), BERNOULLI, EXPLICIT, decay=0.5),
+    ),
+    _bnp(
+        "slice_bnb",
+        partial(bnp.slice_bnb, bnp.BetaProcess(1.0, 2.0), NORMAL, decay=0.5, capacity=32),
+        RESTAURANTS,
+    ),
     _bnp("hybrid_hdp", partial(bnp.hybrid_hdp, HDP, NORMAL, blocks=2), RESTAURANTS),
     _bnp("collapsed_hdp", partial(bnp.collapsed_hdp, HDP, NORMAL), RESTAURANTS),
     _bnp("lda gibbs", LDA.gibbs, DOCUMENTS, shared=False)._replace(position=TOPICS),
