@@ -19,10 +19,12 @@ from ..processes import CountLikelihood, Representation
 from ..random.words import item_uniforms, uniform, word_keys, word_pair
 from ._starts import with_own_hyper
 from ._weights import SeriesWeights, Weighed, Weights
-from .hybrid.blocks import Blocks
+from .hybrid.blocks import Blocks, Rows
 from .hybrid.features import LatentFeatures
 from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.rows import draw_entries
+
+_NUMBERS = 2**17  # entries of as many rows as are visited together
 
 
 class Ordered(NamedTuple):
@@ -38,6 +40,16 @@ class Ordered(NamedTuple):
     order: Int[Array, " K"]
     number: Int[Array, ""]
     lost: Bool[Array, ""]
+
+
+class Sliced(NamedTuple):
+    """What all rows have in common in a step: atoms, parameters, and the keys of their draws."""
+
+    atoms: Ordered
+    shared: dict[str, Any]
+    params: PyTree
+    level_key: Any
+    entry_key: Any
 
 
 class SliceModel(LatentFeatures):
@@ -84,8 +96,8 @@ class SliceCRM(Kernel):
 
     def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """All that is not an entry, given the entries; then the entries, all rows at once."""
-        keys = jax.random.split(as_keys(key).noise, 7)
-        weight_key, empty_key, atom_key, birth_key, level_key, entry_key, end_key = keys
+        keys = jax.random.split(as_keys(key).noise, 6)
+        weight_key, empty_key, atom_key, birth_key, entry_key, end_key = keys
         model, blocks = self.model, self._blocks(data)
         family, weights, num = model.family, model.process, blocks.shard.total
         sums, counts = state.sums, state.sums.counts
@@ -101,13 +113,9 @@ class SliceCRM(Kernel):
         shared, params = family.redraw(atom_key, shared, params, *args)
         params = family.births(birth_key, params, counts == 0)
 
-        last = jnp.max(jnp.where(rows.features[atoms.order] > 0, _ranks(self.capacity), 0), axis=0)
-        spare = item_uniforms(level_key, blocks.index, atoms.place.dtype)
-        level = last + jnp.floor(-self.decay * jnp.log(spare)).astype(jnp.int32)
-        level = jnp.where(blocks.real, level, 0)
-        lost = atoms.lost | jnp.any(level > atoms.number)
-        likelihood = family.together(shared, params, rows)
-        features = self._sweep(entry_key, atoms, likelihood, rows, level, blocks.index)
+        now = Sliced(atoms, shared, params, *jax.random.split(entry_key))
+        features, beyond = self._all_rows(now, rows, blocks.index)
+        lost = atoms.lost | beyond
 
         z = features.T
         own = model._sums(params, z, blocks, lost)
@@ -118,28 +126,51 @@ class SliceCRM(Kernel):
         state = HybridState(Dist(shared, local), sums, model.kept(params))
         return state, state.slots
 
+    def _all_rows(
+        self, now: Sliced, rows: FeatureRows, index: Int[Array, " n"]
+    ) -> tuple[Int[Array, "K n"], Bool[Array, ""]]:
+        """`_sweep` of all rows, some at a time, so that what it needs stays in the cache.
+
+        The last rows may be visited twice, each time from the same entries to the same.
+        """
+        capacity, num = rows.features.shape
+        size = min(max(_NUMBERS // capacity, 64), num)
+        if size == num:
+            return self._sweep(now, rows, index)
+
+        def part(i: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
+            features, lost = loop
+            take = Rows(jnp.minimum(i * size, num - size), size)
+            some = FeatureRows(
+                jax.tree.map(take, rows.items), take(rows.features, 1), take(rows.real)
+            )
+            new, beyond = self._sweep(now, some, take(index))
+            features = jax.lax.dynamic_update_slice_in_dim(features, new, take.begin, axis=1)
+            return features, lost | beyond
+
+        return jax.lax.fori_loop(0, -(-num // size), part, (rows.features, jnp.zeros((), bool)))
+
     def _sweep(
-        self,
-        key: Any,
-        atoms: Ordered,
-        likelihood: Any,
-        rows: FeatureRows,
-        level: Int[Array, " n"],
-        index: Int[Array, " n"],
-    ) -> Int[Array, "K n"]:
+        self, now: Sliced, rows: FeatureRows, index: Int[Array, " n"]
+    ) -> tuple[Int[Array, "K n"], Bool[Array, ""]]:
         """New entries of the columns up to each row's level, from the last to the first.
 
         A row whose last column is k has the weight e^(k / decay), the inverse of its slice's
         density. So an entry matters to that only where no later column has one; then the last is
         either k or the last before it, none of which has been visited.
+
+        Returns:
+            the entries, and whether a level is beyond the atoms that are known.
         """
-        process, dtype = self.model.process.entries, atoms.place.dtype
-        (cipher,) = word_keys(key, 1)
-        index = index.astype(jnp.uint32)
-        ranks = jnp.where(rows.features[atoms.order] > 0, _ranks(self.capacity), 0)
-        until = jax.lax.cummax(ranks, axis=0)
+        atoms, process = now.atoms, self.model.process.entries
+        dtype, index = atoms.place.dtype, index.astype(jnp.uint32)
+        ranks = jnp.arange(1, self.capacity + 1)[:, None]
+        until = jax.lax.cummax(jnp.where(rows.features[atoms.order] > 0, ranks, 0), axis=0)
         before = jnp.concatenate([jnp.zeros_like(until[:1]), until[:-1]])
+        spare = -self.decay * jnp.log(item_uniforms(now.level_key, index, dtype))
+        level = jnp.where(rows.real, until[-1] + jnp.floor(spare).astype(jnp.int32), 0)
         visited = jnp.minimum(jnp.max(level), self.capacity)
+        (cipher,) = word_keys(now.entry_key, 1)
 
         def column(i: Array, loop: tuple) -> tuple:
             features, likelihood, above = loop
@@ -148,8 +179,7 @@ class SliceCRM(Kernel):
             word, _ = word_pair(cipher, index, k, dtype)
 
             def log_step(lower: Array) -> Array:
-                longer = (lower == 0) & ~above
-                gain = jnp.where(longer, (j + 1 - before[j]) / self.decay, 0)
+                gain = self._gain(j + 1 - before[j], (lower == 0) & ~above)
                 return process.log_step(atoms.log_weight[k], lower) + gain.astype(dtype)
 
             new, likelihood = draw_entries(
@@ -157,8 +187,14 @@ class SliceCRM(Kernel):
             )
             return features.at[k].set(new), likelihood, above | (new > 0)
 
+        likelihood = self.model.family.together(now.shared, now.params, rows)
         start = rows.features, likelihood, jnp.zeros(level.shape, bool)
-        return jax.lax.fori_loop(0, visited, column, start)[0]
+        features = jax.lax.fori_loop(0, visited, column, start)[0]
+        return features, jnp.any(level > atoms.number)
+
+    def _gain(self, further: Int[Array, " n"], longer: Bool[Array, " n"]) -> Float[Array, " n"]:
+        """What an entry adds to a row's log weight if it makes it so much longer."""
+        return jnp.where(longer, further / self.decay, 0)
 
     def _blocks(self, data: Data) -> Blocks:
         return Blocks.of(data, self.comm.size, self.comm)
@@ -196,10 +232,6 @@ def in_order(used: Weighed, empty: Weighed) -> Ordered:
 def weights_kept(shared: dict[str, Any], atoms: Ordered) -> dict[str, Any]:
     """The V and g of all slots, where they are part of the position."""
     return {"series": {"v": atoms.v, "g": atoms.place}} if "series" in shared else {}
-
-
-def _ranks(capacity: int) -> Int[Array, "K 1"]:
-    return jnp.arange(1, capacity + 1)[:, None]
 
 
 def slice_crm(

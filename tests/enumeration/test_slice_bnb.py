@@ -178,6 +178,10 @@ def test_bad_input():
         slice_bnb(1.0, NORMAL)
     with pytest.raises(TypeError, match="data must be Groups"):
         sample(KEY, words(8), None, X, num_steps=1)
+
+
+@full
+def test_one_group_of_one_word():
     one = Groups(np.zeros((1, 1), np.int32), np.array([1]))
     made = sample(KEY, words(32), None, one, num_steps=10)
     assert made.trace.local["assignment"].shape == (10, 1, 1)
