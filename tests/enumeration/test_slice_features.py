@@ -103,7 +103,7 @@ def at_most_two(c, mass=0.4):
 
 
 def run(kernel, law, data=None, start=None, wrap=None, **kwargs):
-    args = {"num_chains": 512, "num_steps": 400, "burn_in": 50} | kwargs
+    args = {"num_chains": 256, "num_steps": 300, "burn_in": 40} | kwargs
     expected, states, few, known = law
     count = exact.statistics(states, few)
     if wrap == "gibbs":
@@ -380,18 +380,8 @@ def test_empty_features_that_are_not_drawn_anew(monkeypatch):
 
 @full
 def test_moves_of_weights_without_their_jacobian(monkeypatch):
-    """Planted: a step of log g that is accepted as one of g."""
-    honest = module.SeriesWeights.draw
-
-    def wrong(self, key, shared, counts, stats, num):
-        own = type(self.counts)
-
-        class Tilted(own):
-            def log_column(self, stats, num_items, log_theta):
-                return super().log_column(stats, num_items, log_theta) + log_theta
-
-        tilted = Tilted(**{f: getattr(self.counts, f) for f in self.counts.__dataclass_fields__})
-        return honest(type(self)(self.series, tilted), key, shared, counts, stats, num)
-
-    monkeypatch.setattr(module.SeriesWeights, "draw", wrong)
+    """Planted: one theta too many in the density of a weight."""
+    honest = Bernoulli.log_column
+    tilted = lambda self, stats, num, log_theta: honest(self, stats, num, log_theta) + log_theta
+    monkeypatch.setattr(Bernoulli, "log_column", tilted)
     fails(general("beta"), binary(beta(2.0)))
