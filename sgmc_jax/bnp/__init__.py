@@ -42,7 +42,6 @@ from .hybrid.schedules import Published as Published
 from .hybrid.schedules import Warm as Warm
 from .seed_features import seed_features as seed_features
 from .seeding import kmeans_plus_plus as kmeans_plus_plus
-from .slice_bnb import GroupedSliceState as GroupedSliceState
 from .slice_bnb import slice_bnb as slice_bnb
 from .slice_crm import SliceCRM as SliceCRM
 from .slice_crm import slice_crm as slice_crm

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
@@ -13,6 +14,7 @@ from .._returned import describe
 from ..collective import Dist, Shard, as_shard
 from ..families import Family
 from ..processes import PitmanYor, Process
+from .groups import check_groups
 
 
 def start_position(process: Process, position: Any, num_items: int) -> Dist:
@@ -147,6 +149,18 @@ def check_group_labels(position: Any, present: np.ndarray, capacity: int) -> Non
             f"{jnp.shape(labels)}"
         )
     _check_slots(np.asarray(labels)[present], capacity)
+
+
+def check_group_start(family: Family, capacity: int, position: Any, data: PyTree) -> None:
+    """Raise unless grouped items suit the family, and given labels the slots."""
+    if isinstance(data, Shard):
+        return
+    check_groups(data)
+    if _checks.is_concrete(data.size):
+        width = jax.tree.leaves(data.items)[0].shape[1]
+        present = np.arange(width) < np.asarray(data.size)[:, None]
+        family.check(jax.tree.map(lambda x: np.asarray(x)[present], data.items))
+        check_group_labels(position, present, capacity)
 
 
 def _check_slots(labels: np.ndarray, capacity: int) -> None:

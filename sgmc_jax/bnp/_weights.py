@@ -8,10 +8,18 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from .. import _checks
 from ..families import FeatureRows
-from ..processes import CountLikelihood, FeatureProcess, MeasureSeries, Representation
+from ..processes import (
+    CountLikelihood,
+    FeatureProcess,
+    MeasureSeries,
+    RateMeasure,
+    Representation,
+)
 from ..random.slots import slot_normal, slot_uniform
 
 _MOVES = 4  # Metropolis steps a sweep, where weights cannot be drawn
@@ -28,6 +36,21 @@ class Weighed(NamedTuple):
     v: Float[Array, " K"]
     place: Float[Array, " K"]
     known: Bool[Array, " K"]
+
+
+class Ordered(NamedTuple):
+    """The first atoms of the series, those in use and empty ones, each in a slot.
+
+    `order` lists the slots by their places, of which the first `number` are the first of the
+    series; `lost` is whether an atom in use is not among these.
+    """
+
+    log_weight: Float[Array, " K"]
+    v: Float[Array, " K"]
+    place: Float[Array, " K"]
+    order: Int[Array, " K"]
+    number: Int[Array, ""]
+    lost: Bool[Array, ""]
 
 
 class Weights(eqx.Module):
@@ -52,8 +75,12 @@ class Weights(eqx.Module):
     def entries(self) -> Any:
         """What has `lower` and `log_step`, to draw entries by."""
 
-    def extra(self, key: Any, capacity: int) -> dict[str, PyTree]:
-        """What the position has besides, a row for every slot."""
+    def extra(self, key: Any, given: dict[str, Any], capacity: int) -> dict[str, PyTree]:
+        """What the position has besides, a row for every slot; the first as they are given."""
+        return {}
+
+    def kept(self, atoms: Ordered) -> dict[str, PyTree]:
+        """The same after a step."""
         return {}
 
     def statistics(self, rows: FeatureRows) -> PyTree:
@@ -65,6 +92,10 @@ class Weights(eqx.Module):
         self, key: Any, shared: dict[str, Any], counts: Int[Array, " K"], stats: PyTree, num: Any
     ) -> tuple[dict[str, Any], Weighed]:
         """Hyper-parameters, and the atoms in use, given all entries; other rows mean nothing."""
+
+    def arranged(self, key: Any, shared: dict[str, Any], used: Weighed, num: Any) -> Ordered:
+        """The atoms in use and the empty ones, of enough points for all slots in most cases."""
+        return in_order(used, self.empty(key, shared, _points(used.place.shape[0]), num))
 
     @abstractmethod
     def empty(self, key: Any, shared: dict[str, Any], number: int, num: Any) -> Weighed:
@@ -108,7 +139,7 @@ class ProcessWeights(Weights):
 
     def empty(self, key: Any, shared: dict[str, Any], number: int, num: Any) -> Weighed:
         series, process = self.series.of(self.process.measure(shared)), self.process
-        v, place, log_theta, keep = _arrivals(key, series, number, shared["mass"].dtype)
+        v, place, log_theta, keep = _arrivals(key, series, number)
         log_weight = process.log_weight(log_theta)
         known = keep <= jnp.exp(num * process.log_absent(log_weight))
         return Weighed(log_weight, v, place, known & (log_theta > -jnp.inf))
@@ -143,10 +174,20 @@ class SeriesWeights(Weights):
     def entries(self) -> Any:
         return self.counts
 
-    def extra(self, key: Any, capacity: int) -> dict[str, PyTree]:
-        v_key, place_key = jax.random.split(key)
-        v = self.series.sample_v(v_key, (capacity,))
-        return {"series": {"v": v, "g": slot_uniform(place_key, (capacity,), v.dtype)}}
+    def extra(self, key: Any, given: dict[str, Any], capacity: int) -> dict[str, PyTree]:
+        """The first atoms of a series: a point without one, given to a column, has no density."""
+        v, place, log_theta, _ = _arrivals(key, self.series, _points(capacity))
+        some = log_theta > -jnp.inf
+        first = jnp.argsort(~some, stable=True)[:capacity]
+        first = jnp.where(jnp.arange(capacity) < jnp.sum(some), first, first[0])
+        series = {"v": v[first], "g": place[first]}
+        for name, rows in given.get("series", {}).items():
+            series[name] = jnp.concatenate([rows, series[name][len(rows) :]])
+        return {"series": series}
+
+    def kept(self, atoms: Ordered) -> dict[str, PyTree]:
+        place = jnp.where(jnp.isfinite(atoms.place), atoms.place, 1.0)  # of slots without an atom
+        return {"series": {"v": atoms.v, "g": place}}
 
     def statistics(self, rows: FeatureRows) -> PyTree:
         return self.counts.statistics(rows.features, rows.real)
@@ -178,21 +219,75 @@ class SeriesWeights(Weights):
         v, g, _ = jax.lax.fori_loop(0, _MOVES, step, (v, g, at(v, g)))
         log_theta = self.series.log_tau(v, g)
         if self.series.lifts:
-            v, g = self.series.lift(lift_key, log_theta)
+            there = log_theta > -jnp.inf
+            lifted = self.series.lift(lift_key, jnp.where(there, log_theta, -1.0))
+            v, g = (jnp.where(there, new, old) for new, old in zip(lifted, (v, g)))
         return shared, Weighed(log_theta, v, g, used)
 
     def empty(self, key: Any, shared: dict[str, Any], number: int, num: Any) -> Weighed:
-        dtype = shared["series"]["v"].dtype
-        v, place, log_theta, keep = _arrivals(key, self.series, number, dtype)
+        v, place, log_theta, keep = _arrivals(key, self.series, number)
         known = keep <= jnp.exp(num * self.counts.log_absent(log_theta))
         return Weighed(log_theta, v, place, known & (log_theta > -jnp.inf))
 
 
-def _arrivals(
-    key: Any, series: Representation, number: int, dtype: Any
-) -> tuple[Array, Array, Array, Array]:
+def in_order(used: Weighed, empty: Weighed) -> Ordered:
+    """The atoms in use in their slots, and the first empty ones in the lowest free slots.
+
+    Of the series is known what comes before the first empty atom that has no slot, and before the
+    last point that was drawn.
+    """
+    capacity, number = used.place.shape[0], empty.place.shape[0]
+    first = jnp.argsort(~empty.known, stable=True)[: capacity + 1]
+    found = jnp.arange(capacity + 1) < jnp.sum(empty.known)
+    places = jnp.where(found, empty.place[first], jnp.inf)
+    free = ~used.known
+    end = jnp.minimum(places[jnp.sum(free)], empty.place[number - 1])
+    turn = jnp.cumsum(free) - 1
+
+    def by_slot(own: Array, others: Array) -> Array:
+        return jnp.where(free, others[turn], own)
+
+    place = by_slot(used.place, places)
+    within = place < end
+    return Ordered(
+        by_slot(used.log_weight, empty.log_weight[first]),
+        by_slot(used.v, empty.v[first]),
+        place,
+        jnp.argsort(jnp.where(within, place, jnp.inf)),
+        jnp.sum(within),
+        jnp.any(used.known & ~within),
+    )
+
+
+def _points(capacity: int) -> int:
+    """How many points of a series are drawn for so many slots."""
+    return 4 * capacity + 32
+
+
+def _arrivals(key: Any, series: Representation, number: int) -> tuple[Array, Array, Array, Array]:
     """V, g and log theta of the first points of a series, and a uniform for each."""
     place_key, v_key, keep_key = jax.random.split(key, 3)
-    place = jnp.cumsum(-jnp.log(slot_uniform(place_key, (number,), dtype)))
-    v = series.sample_v(v_key, (number,)).astype(dtype)
-    return v, place, series.log_tau(v, place), slot_uniform(keep_key, (number,), dtype)
+    v = series.sample_v(v_key, (number,))
+    place = jnp.cumsum(-jnp.log(slot_uniform(place_key, (number,), v.dtype)))
+    return v, place, series.log_tau(v, place), slot_uniform(keep_key, (number,), v.dtype)
+
+
+def series_of(measure: RateMeasure, given: Any) -> MeasureSeries:
+    """The series of a measure that is meant by one, or by what makes one of a measure."""
+    series = given if isinstance(given, MeasureSeries) or not callable(given) else given(measure)
+    if not isinstance(series, MeasureSeries):
+        raise TypeError(
+            "representation must be a series of this library, such as bondesson, got "
+            f"{type(series).__name__}: give others to slice_crm"
+        )
+    if type(series.measure) is not type(measure) or _differ(series.measure, measure):
+        raise ValueError(
+            f"representation must be of the measure of process, {measure}, got {series.measure}"
+        )
+    return series
+
+
+def _differ(one: RateMeasure, other: RateMeasure) -> bool:
+    pairs = [(x.mass, x.concentration) for x in (one, other)]
+    concrete = all(_checks.is_concrete(number) for pair in pairs for number in pair)
+    return concrete and not all(np.allclose(a, b) for a, b in zip(*pairs))

@@ -141,4 +141,5 @@ def auxiliary_mixture(
         in it.
     """
     _checks.whole("auxiliary", auxiliary)
-    return AuxiliaryMixture(Mixture(process, family), 1, capacity, auxiliary=auxiliary)
+    model = Mixture(process, family)
+    return AuxiliaryMixture(model, blocks=1, capacity=capacity, auxiliary=auxiliary)

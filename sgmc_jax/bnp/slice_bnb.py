@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int
 
 from .. import _checks
 from .._checks import real
@@ -21,26 +21,10 @@ from ..random import log_beta, log_gamma
 from ..random.words import item_uniforms
 from ..special import log_rising_factorial
 from ._centre import centre_of, centred, recentred
-from ._scans import SliceSums
-from ._starts import check_group_labels, check_parts
-from ._weights import SeriesWeights
-from .groups import check_groups
+from ._starts import check_group_start, check_parts
+from ._weights import Ordered, SeriesWeights, series_of
+from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.points import pick_columns
-from .slice_crm import Ordered, in_order
-
-
-class GroupedSliceState(NamedTuple):
-    """Where a chain is; `sums` are those of the position, about `centre`."""
-
-    position: Dist
-    sums: SliceSums
-    centre: PyTree = None
-
-    @property
-    def slots(self) -> SlotInfo:
-        """The info of the step that ended in this state."""
-        active = jnp.sum(self.sums.counts > 0, dtype=jnp.int32)
-        return SlotInfo(active, self.sums.overflow > 0)
 
 
 class Failures(eqx.Module):
@@ -59,7 +43,7 @@ class Failures(eqx.Module):
         self, stats: Int[Array, "K G"], num_items: Any, log_theta: Float[Array, " K"]
     ) -> Float[Array, " K"]:
         """log prod_d BNB(x_d; r_d, A, B), up to what does not depend on theta."""
-        first, _ = self._shapes(log_theta)
+        first, _ = shapes(self.process, log_theta)
         some = stats > 0
         each = jnp.where(some, log_rising_factorial(first[:, None], jnp.where(some, stats, 1)), 0)
         return self.comm.sum(jnp.sum(each, axis=1)) + self._rest(log_theta)
@@ -72,16 +56,17 @@ class Failures(eqx.Module):
 
     def _rest(self, log_theta: Array) -> Array:
         """sum_d log Gamma(B + r_d) - log Gamma(B)."""
-        _, second = self._shapes(log_theta)
+        _, second = shapes(self.process, log_theta)
         r = self.failures
         each = jnp.where(r > 0, log_rising_factorial(second[:, None], jnp.where(r > 0, r, 1)), 0)
         return self.comm.sum(jnp.sum(each, axis=1))
 
-    def _shapes(self, log_theta: Array) -> tuple[Array, Array]:
-        """A and B, kept positive where theta is too near 0 or 1 to tell."""
-        c, tiny = self.process.concentration, jnp.finfo(log_theta.dtype).tiny
-        s = self.process.mass * jnp.exp(log_theta)
-        return jnp.maximum(c * s, tiny), jnp.maximum(c * (1 - s), tiny)
+
+def shapes(process: BetaProcess, log_theta: Float[Array, " K"]) -> tuple[Array, Array]:
+    """A = c s and B = c (1 - s), kept positive where theta is too near 0 or 1 to tell."""
+    c, tiny = process.concentration, jnp.finfo(log_theta.dtype).tiny
+    s = process.mass * jnp.exp(log_theta)
+    return jnp.maximum(c * s, tiny), jnp.maximum(c * (1 - s), tiny)
 
 
 class SliceBNB(Kernel):
@@ -99,34 +84,30 @@ class SliceBNB(Kernel):
         _checks.positive("decay", self.decay)
         _checks.whole("capacity", self.capacity)
 
-    def init(self, key: Key, position: Any, data: Data) -> GroupedSliceState:
+    def init(self, key: Key, position: Any, data: Data) -> HybridState:
         self, shard = centred(self, data), as_shard(data)
         shape = jax.tree.leaves(shard.items.items)[0].shape[:2]
         labels, given = position, {}
         if isinstance(position, Dist):
             labels, given = position.local["assignment"], position.shared
         labels = jnp.zeros(shape, jnp.int32) if labels is None else jnp.asarray(labels, jnp.int32)
-        extra = self._weights(shard, ()).extra(as_keys(key).noise, self.capacity)
-        fill = lambda given, all_: jnp.concatenate([given, all_[len(given) :]])
-        extra = {k: jax.tree.map(fill, given[k], x) if k in given else x for k, x in extra.items()}
+        extra = self._weights(shard).extra(as_keys(key).noise, given, self.capacity)
         return self._state(Dist(extra, {"assignment": labels}), shard, jnp.zeros((), bool))
 
-    def refresh(self, key: Key, state: GroupedSliceState, data: Data) -> GroupedSliceState:
+    def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
         own = centred(self, data)
         return own._state(state.position, as_shard(data), jnp.zeros((), bool))
 
-    def step(
-        self, key: Key, state: GroupedSliceState, data: Data
-    ) -> tuple[GroupedSliceState, SlotInfo]:
+    def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """Weights, order, parameters and rates given the labels; then all labels at once."""
         self, shard = recentred(self, state), as_shard(data)
         keys = jax.random.split(as_keys(key).noise, 6)
         weight_key, empty_key, atom_key, rate_key, level_key, label_key = keys
         labels, shared = state.position.local["assignment"], state.position.shared
-        counts, own = self._counts(labels, shard), self._weights(shard, labels)
+        counts, own = self._counts(labels, shard), self._weights(shard)
 
         shared, used = own.draw(weight_key, shared, state.sums.counts, counts, 1)
-        atoms = in_order(used, own.empty(empty_key, shared, 4 * self.capacity + 32, 1))
+        atoms = own.arranged(empty_key, shared, used, 1)
         params = self.family.draw(atom_key, state.sums.statistics)
         log_rates = self._log_rates(rate_key, atoms, counts, shard)
 
@@ -145,34 +126,26 @@ class SliceBNB(Kernel):
         drawn = pick_columns(jnp.where(allowed, logits, -jnp.inf), uniforms)
         labels = jnp.where(present, drawn, labels.ravel()).reshape(labels.shape)
 
-        shared = shared | {"series": {"v": atoms.v, "g": atoms.place}}
+        shared = shared | own.kept(atoms)
         state = self._state(Dist(shared, {"assignment": labels}), shard, lost)
         return state, state.slots
 
     def check(self, position: Any, data: Data) -> None:
-        if isinstance(data, Shard):
-            return
-        check_groups(data)
-        if _checks.is_concrete(data.size):
+        check_group_start(self.family, self.capacity, position, data)
+        if not isinstance(data, Shard) and _checks.is_concrete(data.size):
             size = np.asarray(data.size)
             if size.min() < 1:
-                where = int(np.argmin(size))
-                raise ValueError(
-                    f"data must have an item in every group, got none in group {where}"
-                )
-            width = jax.tree.leaves(data.items)[0].shape[1]
-            present = np.arange(width) < size[:, None]
-            self.family.check(jax.tree.map(lambda x: np.asarray(x)[present], data.items))
-            check_group_labels(position, present, self.capacity)
+                where = f"group {np.argmin(size)}"
+                raise ValueError(f"data must have an item in every group, got none in {where}")
 
-    def _state(self, position: Dist, shard: Shard, lost: Array) -> GroupedSliceState:
+    def _state(self, position: Dist, shard: Shard, lost: Array) -> HybridState:
         labels = position.local["assignment"]
         members = jnp.where(self._present(labels, shard), labels, -1).ravel()
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shard.items.items)
         counts = jnp.sum(self._counts(labels, shard), axis=1)
         statistics = self.family.label_statistics(flat, members, self.capacity)
-        sums = self.comm.sum(SliceSums(counts, statistics, lost.astype(jnp.int32)))
-        return GroupedSliceState(position, sums, centre_of(self.family))
+        sums = self.comm.sum(HybridSums(counts[None], statistics, lost.astype(jnp.int32)))
+        return HybridState(position, sums, centre_of(self.family))
 
     def _present(self, labels: Array, shard: Shard) -> Bool[Array, "G L"]:
         size = jnp.where(shard.mask, shard.items.size, 0)
@@ -191,7 +164,7 @@ class SliceBNB(Kernel):
         r = size * (c - 1) / (a * c) if self.failures is None else self.failures
         return jnp.where(shard.mask, r, 0)
 
-    def _weights(self, shard: Shard, labels: Any) -> SeriesWeights:
+    def _weights(self, shard: Shard) -> SeriesWeights:
         counts = Failures(self.process, self._failures(shard), self.comm)
         return SeriesWeights(self.series, counts)  # type: ignore[arg-type]
 
@@ -202,7 +175,7 @@ class SliceBNB(Kernel):
 
         theta_dk ~ Beta(A_k + x_dk, B_k + r_d), then pi_dk ~ Gamma(r_d + x_dk, rate 1 / theta_dk).
         """
-        first, second = Failures(self.process, counts, self.comm)._shapes(atoms.log_weight)
+        first, second = shapes(self.process, atoms.log_weight)
         failures = self._failures(shard)
 
         def of_group(index: Array, x: Int[Array, " K"], r: Array) -> Float[Array, " K"]:
@@ -293,6 +266,5 @@ def slice_bnb(
     if failures is not None:
         _checks.positive("failures", failures)
         failures = _checks.one_number("failures", failures)
-    series = bondesson if representation is None else representation
-    series = series if isinstance(series, Representation) else series(process)
+    series = series_of(process, bondesson if representation is None else representation)
     return SliceBNB(process, family, series, failures, decay, capacity)

@@ -11,35 +11,19 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .. import _checks
 from .._checks import real
-from .._types import Data, Kernel, Key, as_keys
-from ..collective import Collective, Dist
+from .._types import Data, Key, as_keys
+from ..collective import Dist
 from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
 from ..processes import CountLikelihood, Representation
 from ..random.words import item_uniforms, uniform, word_keys, word_pair
-from ._starts import with_own_hyper
-from ._weights import SeriesWeights, Weighed, Weights
+from ._weights import Ordered, SeriesWeights, Weights
 from .hybrid.blocks import Blocks, Rows
 from .hybrid.features import LatentFeatures
-from .hybrid.kernel import HybridState, HybridSums
+from .hybrid.kernel import HybridState, HybridSums, ModelKernel
 from .hybrid.rows import draw_entries
 
 _NUMBERS = 2**17  # entries of as many rows as are visited together
-
-
-class Ordered(NamedTuple):
-    """The first atoms of the series, those in use and empty ones, each in a slot.
-
-    `order` lists the slots by their places, of which the first `number` are the first of the
-    series; `lost` is whether an atom in use is not among these.
-    """
-
-    log_weight: Float[Array, " K"]
-    v: Float[Array, " K"]
-    place: Float[Array, " K"]
-    order: Int[Array, " K"]
-    number: Int[Array, ""]
-    lost: Bool[Array, ""]
 
 
 class Sliced(NamedTuple):
@@ -57,42 +41,27 @@ class SliceModel(LatentFeatures):
 
     process: Weights  # type: ignore[assignment]
 
+    def init(self, key: Any, position: Any, blocks: Blocks, capacity: int) -> HybridState:
+        start_key, extra_key = jax.random.split(key)
+        state = super().init(start_key, position, blocks, capacity)
+        shared, local = state.position
+        extra = self.process.extra(extra_key, shared, capacity)
+        return state._replace(position=Dist(shared | extra, local))
+
     def _sums(self, params: PyTree, z: Array, blocks: Blocks, lost: Array) -> HybridSums:
         sums = super()._sums(params, z, blocks, lost)
         rows = FeatureRows(blocks.shard.items, z.T, blocks.real)
         return sums._replace(more=self.process.statistics(rows))
 
 
-class SliceCRM(Kernel):
+class SliceCRM(ModelKernel):
     """See `slice_crm` and `slice_features`."""
 
     model: SliceModel
-    decay: Array = eqx.field(converter=real("decay"))
-    capacity: int = eqx.field(static=True)
-    comm: Collective = Collective()
+    decay: Array = eqx.field(converter=real("decay"), kw_only=True)
 
     def __check_init__(self):
         _checks.positive("decay", self.decay)
-        _checks.whole("capacity", self.capacity)
-
-    def init(self, key: Key, position: Any, data: Data) -> HybridState:
-        start_key, extra_key = jax.random.split(as_keys(key).noise)
-        state = self.model.init(start_key, position, self._blocks(data), self.capacity)
-        given = position.shared if isinstance(position, Dist) else {}
-        extra = self.model.process.extra(extra_key, self.capacity)
-        fill = lambda given, all_: jnp.concatenate([given, all_[len(given) :]])
-        extra = {k: jax.tree.map(fill, given[k], x) if k in given else x for k, x in extra.items()}
-        shared, local = state.position
-        return state._replace(position=Dist(shared | extra, local))
-
-    def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
-        return self.model.refresh(as_keys(key).noise, state, self._blocks(data), self.capacity)
-
-    def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
-        return self.refresh(key, with_own_hyper(state, *self.model.parts), data)
-
-    def check(self, position: Any, data: Data) -> None:
-        self.model.check(position, data, self.capacity)
 
     def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """All that is not an entry, given the entries; then the entries, all rows at once."""
@@ -107,8 +76,7 @@ class SliceCRM(Kernel):
         del shared["parameters"]
 
         shared, used = weights.draw(weight_key, shared, counts, sums.more, num)
-        empty = weights.empty(empty_key, shared, 4 * self.capacity + 32, num)
-        atoms = in_order(used, empty)
+        atoms = weights.arranged(empty_key, shared, used, num)
         args = sums.statistics, counts, rows, num, self.comm
         shared, params = family.redraw(atom_key, shared, params, *args)
         params = family.births(birth_key, params, counts == 0)
@@ -121,7 +89,7 @@ class SliceCRM(Kernel):
         own = model._sums(params, z, blocks, lost)
         sums = self.comm.sum(own)
         drawn = family.report(end_key, shared, params, sums.statistics, sums.counts)
-        shared = shared | weights_kept(shared, atoms) | {"parameters": drawn}
+        shared = shared | weights.kept(atoms) | {"parameters": drawn}
         local = {"features": blocks.unpad(z).astype(model.process.dtype)}
         state = HybridState(Dist(shared, local), sums, model.kept(params))
         return state, state.slots
@@ -200,40 +168,6 @@ class SliceCRM(Kernel):
         return Blocks.of(data, self.comm.size, self.comm)
 
 
-def in_order(used: Weighed, empty: Weighed) -> Ordered:
-    """The atoms in use in their slots, and the first empty ones in the lowest free slots.
-
-    Of the series is known what comes before the first empty atom that has no slot, and before the
-    last point that was drawn.
-    """
-    capacity, number = used.place.shape[0], empty.place.shape[0]
-    first = jnp.argsort(~empty.known, stable=True)[: capacity + 1]
-    found = jnp.arange(capacity + 1) < jnp.sum(empty.known)
-    places = jnp.where(found, empty.place[first], jnp.inf)
-    free = ~used.known
-    end = jnp.minimum(places[jnp.sum(free)], empty.place[number - 1])
-    turn = jnp.cumsum(free) - 1
-
-    def by_slot(own: Array, others: Array) -> Array:
-        return jnp.where(free, others[turn], own)
-
-    place = by_slot(used.place, places)
-    within = place < end
-    return Ordered(
-        by_slot(used.log_weight, empty.log_weight[first]),
-        by_slot(used.v, empty.v[first]),
-        place,
-        jnp.argsort(jnp.where(within, place, jnp.inf)),
-        jnp.sum(within),
-        jnp.any(used.known & ~within),
-    )
-
-
-def weights_kept(shared: dict[str, Any], atoms: Ordered) -> dict[str, Any]:
-    """The V and g of all slots, where they are part of the position."""
-    return {"series": {"v": atoms.v, "g": atoms.place}} if "series" in shared else {}
-
-
 def slice_crm(
     representation: Representation,
     counts: CountLikelihood,
@@ -275,7 +209,9 @@ def slice_crm(
 
     State:
         `position = Dist(shared, local)` as of `slice_features`; `shared["series"]` has besides the
-        `v` and `g` of every slot, which are part of the chain.
+        `v` and `g` of every slot, which are part of the chain. So another kernel may move its
+        features only if it gives these their law; `hybrid_features`, which integrates the weights
+        out, goes with `slice_features`.
 
     Info:
         `active`, the number of features; `overflow`.
@@ -308,4 +244,5 @@ def slice_crm(
     ]:
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
-    return SliceCRM(SliceModel(SeriesWeights(representation, counts), family), decay, capacity)
+    model = SliceModel(SeriesWeights(representation, counts), family)
+    return SliceCRM(model, decay=decay, capacity=capacity)

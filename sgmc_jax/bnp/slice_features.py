@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from .. import _checks
 from ..families import FeatureFamily
-from ..processes import FeatureProcess, MeasureSeries
+from ..processes import FeatureProcess
 from ._starts import check_parts
-from ._weights import ProcessWeights
+from ._weights import ProcessWeights, series_of
 from .slice_crm import SliceCRM, SliceModel
 
 
@@ -86,34 +83,12 @@ def slice_features(
         k_i follows every entry. Theirs is biased where these matter.
     """
     check_parts(process, family, (FeatureProcess, FeatureFamily))
-    series = _series(process, representation)
-    return SliceCRM(SliceModel(ProcessWeights(process, series), family), decay, capacity)
-
-
-def _series(process: FeatureProcess, given: Any) -> MeasureSeries:
-    """The series of the process's measure that is meant."""
     measure = process.measure(process.start())
-    if given is None:
-        return process.series()
-    series = given if isinstance(given, MeasureSeries) or not callable(given) else given(measure)
-    if not isinstance(series, MeasureSeries):
-        raise TypeError(
-            "representation must be a series of this library, such as bondesson, got "
-            f"{type(series).__name__}: give others to slice_crm"
-        )
-    if type(series.measure) is not type(measure) or _differ(series.measure, measure):
-        raise ValueError(
-            f"representation must be of the measure of process, {measure}, got {series.measure}"
-        )
+    series = process.series() if representation is None else series_of(measure, representation)
     if process.priors["concentration"] is not None and not series.every_concentration:
         raise ValueError(
-            f"representation must hold for every concentration, which has a prior: "
+            "representation must hold for every concentration, which has a prior: "
             f"{type(series).__name__} does not"
         )
-    return series
-
-
-def _differ(one: Any, other: Any) -> bool:
-    pairs = [(x.mass, x.concentration) for x in (one, other)]
-    concrete = all(_checks.is_concrete(number) for pair in pairs for number in pair)
-    return concrete and not all(np.allclose(a, b) for a, b in zip(*pairs))
+    model = SliceModel(ProcessWeights(process, series), family)
+    return SliceCRM(model, decay=decay, capacity=capacity)

@@ -32,8 +32,7 @@ class Bondesson(MeasureSeries):
         return jnp.log(v) - g / self.measure.small
 
     def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
-        u = self._uniform(key, shape)
-        return jnp.exp(self.law.log_above(u, jnp.full_like(u, -jnp.inf)))
+        return self.law.sample(key, shape)
 
     def logpdf_v(self, v: Array) -> Array:
         return self.law.logpdf(v)

@@ -108,7 +108,16 @@ class _CountedBySum(CountLikelihood):
         return jnp.sum(jnp.where(real, entries, 0), axis=1, dtype=jnp.int32)
 
 
-class Bernoulli(_CountedBySum):
+class _YesOrNo(_CountedBySum):
+    """A likelihood of entries that are 0 or 1."""
+
+    dtype = jnp.bool_
+
+    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+        return jnp.zeros_like(entry), uniform
+
+
+class Bernoulli(_YesOrNo):
     """x ~ Bernoulli(theta), for weights below 1.
 
     Example:
@@ -117,19 +126,14 @@ class Bernoulli(_CountedBySum):
         -0.69315
     """
 
-    dtype = jnp.bool_
-
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         return jnp.where(x > 0, log_theta, log1mexp(log_theta))
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         return xlogy_log(stats, log_theta) + (num_items - stats) * log1mexp(log_theta)
 
-    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
-        return jnp.zeros_like(entry), uniform
 
-
-class OddsBernoulli(_CountedBySum):
+class OddsBernoulli(_YesOrNo):
     """x ~ Bernoulli(theta / (1 + theta)): theta are odds, as those of a `BetaPrimeProcess`.
 
     Example:
@@ -138,16 +142,11 @@ class OddsBernoulli(_CountedBySum):
         -0.69315
     """
 
-    dtype = jnp.bool_
-
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         return jnp.where(x > 0, log_theta, 0) - jnp.logaddexp(0.0, log_theta)
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         return xlogy_log(stats, log_theta) - num_items * jnp.logaddexp(0.0, log_theta)
-
-    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
-        return jnp.zeros_like(entry), uniform
 
 
 class Poisson(_CountedBySum):

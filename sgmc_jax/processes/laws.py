@@ -12,6 +12,7 @@ from jax.scipy.special import betaln, gammaln, xlog1py, xlogy
 from jaxtyping import Array, Float
 
 from ..random import log_beta, log_gamma
+from ..random.slots import slot_uniform
 from ..special import log1mexp
 
 
@@ -29,6 +30,10 @@ class Law(eqx.Module):
 
 class LawByInversion(Law):
     """A law with a survival function that has an inverse."""
+
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
+        u = slot_uniform(key, shape, jnp.result_type(*jax.tree.leaves(self)))
+        return jnp.exp(self.log_above(u, jnp.full_like(u, -jnp.inf)))
 
     @abstractmethod
     def log_above(self, u: Float[Array, "..."], log_x: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -56,9 +61,8 @@ class BetaLaw(Law):
     b: Array
 
     def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
-        return jnp.exp(
-            log_beta(key, *jnp.broadcast_arrays(self.a, self.b, jnp.zeros(shape))[:2])[0]
-        )
+        a, b = (jnp.broadcast_to(x, shape) for x in (self.a, self.b))
+        return jnp.exp(log_beta(key, a, b)[0])
 
     def logpdf(self, v: Array) -> Array:
         return xlogy(self.a - 1, v) + xlog1py(self.b - 1, -v) - betaln(self.a, self.b)
@@ -68,9 +72,6 @@ class BetaOneLaw(LawByInversion):
     """Beta(1, b), P(V > v) = (1 - v)^b; V = 1 at b = 0."""
 
     b: Array
-
-    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
-        return BetaLaw(jnp.ones_like(self.b), self.b).sample(key, shape)
 
     def logpdf(self, v: Array) -> Array:
         b = jnp.where(self.b > 0, self.b, 1)
@@ -87,9 +88,6 @@ class ExponentialLaw(LawByInversion):
 
     rate: Array
 
-    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
-        return GammaLaw(jnp.ones_like(self.rate), self.rate).sample(key, shape)
-
     def logpdf(self, v: Array) -> Array:
         return jnp.log(self.rate) - self.rate * v
 
@@ -101,13 +99,6 @@ class BetaPrimeLaw(LawByInversion):
     """B / (1 - B) with B ~ Beta(1, c), P(V > v) = (1 + v)^-c."""
 
     power: Array
-
-    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
-        one = jnp.ones_like(self.power)
-        log_b, log_rest = log_beta(
-            key, *jnp.broadcast_arrays(one, self.power, jnp.zeros(shape))[:2]
-        )
-        return jnp.exp(log_b - log_rest)
 
     def logpdf(self, v: Array) -> Array:
         return jnp.log(self.power) - (self.power + 1) * jnp.log1p(v)

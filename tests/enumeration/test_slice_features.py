@@ -315,6 +315,13 @@ def test_what_is_no_series_of_the_process():
         slice_crm(BetaProcess(1.0), Bernoulli(), LINEAR)
 
 
+def test_a_chain_begins_at_points_that_have_atoms():
+    """A point without one has no density under a column in use: its place would be infinite."""
+    kernel = general("generalized gamma")
+    made = sample(KEY, kernel, None, COUNTS.astype(np.float32), num_steps=3, num_chains=16)
+    assert made.capacity == 32 and made.info.finite.all()
+
+
 def test_many_rows_are_visited_some_at_a_time(x64, monkeypatch):
     """Seventy rows at once, or 64 and then the last 64, of which some were visited before."""
     data = np.random.default_rng(0).normal(size=(70, 2))

@@ -6,17 +6,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from ... import _checks
 from ..._types import Data
-from ...collective import Dist, Shard
+from ...collective import Dist
 from ...families import Family
 from ...processes import HierarchicalDirichletProcess
 from .._centre import about_data, centre_of
-from .._starts import check_group_labels, check_parts, pinned
-from ..groups import Groups, check_groups
+from .._starts import check_group_start, check_parts, pinned
+from ..groups import Groups
 from .anchors import Anchors
 from .blocks import Blocks, Rows
 from .grouped import (
@@ -163,14 +161,7 @@ class GroupedMixture(HybridModel):
         return HybridState(position, sums, centre_of(self.family))
 
     def check(self, position: Any, data: Data, capacity: int) -> None:
-        if isinstance(data, Shard):
-            return
-        check_groups(data)
-        if _checks.is_concrete(data.size):
-            width = jax.tree.leaves(data.items)[0].shape[1]
-            present = np.arange(width) < np.asarray(data.size)[:, None]
-            self.family.check(jax.tree.map(lambda x: np.asarray(x)[present], data.items))
-            check_group_labels(position, present, capacity)
+        check_group_start(self.family, capacity, position, data)
 
 
 def _groups(blocks: Blocks) -> Groups:
@@ -254,7 +245,13 @@ def hybrid_hdp(
         in the paper, and its equation 13 lacks a factor.
     """
     model = GroupedMixture(process, family)
-    return Hybrid(model, blocks, capacity, schedule=schedule, local_sweeps=local_sweeps)
+    return Hybrid(
+        model,
+        blocks=blocks,
+        capacity=capacity,
+        schedule=schedule,
+        local_sweeps=local_sweeps,
+    )
 
 
 def collapsed_hdp(

@@ -160,17 +160,19 @@ class HybridModel(eqx.Module):
         """Raise if a concrete start or data is unfit."""
 
 
-class BlockKernel(Kernel):
-    """A kernel on the states of a hybrid sampler's model."""
+class ModelKernel(Kernel):
+    """A kernel on the states of a model."""
 
     model: HybridModel
-    blocks: int = eqx.field(static=True)
-    capacity: int = eqx.field(static=True)
-    comm: Collective = Collective()
+    capacity: int = eqx.field(static=True, kw_only=True)
+    comm: Collective = eqx.field(default=Collective(), kw_only=True)
 
     def __check_init__(self):
-        _checks.whole("blocks", self.blocks)
         _checks.whole("capacity", self.capacity)
+
+    @abstractmethod
+    def _blocks(self, data: Data) -> Blocks:
+        """The items of this shard, in blocks."""
 
     def init(self, key: Key, position: Any, data: Data) -> HybridState:
         return self.model.init(as_keys(key).noise, position, self._blocks(data), self.capacity)
@@ -183,6 +185,15 @@ class BlockKernel(Kernel):
 
     def check(self, position: Any, data: Data) -> None:
         self.model.check(position, data, self.capacity)
+
+
+class BlockKernel(ModelKernel):
+    """A kernel that works in so many blocks of items, each of which a shard holds whole."""
+
+    blocks: int = eqx.field(static=True, kw_only=True)
+
+    def __check_init__(self):
+        _checks.whole("blocks", self.blocks)
 
     def _blocks(self, data: Data) -> Blocks:
         return Blocks.of(data, self.blocks, self.comm)

@@ -198,7 +198,13 @@ def hybrid_mixture(
         denominators must be current and leave out the point itself.
     """
     model = Mixture(process, family)
-    return Hybrid(model, blocks, capacity, schedule=schedule, local_sweeps=local_sweeps)
+    return Hybrid(
+        model,
+        blocks=blocks,
+        capacity=capacity,
+        schedule=schedule,
+        local_sweeps=local_sweeps,
+    )
 
 
 def collapsed_mixture(process: PitmanYor, family: Family, *, capacity: int = 16) -> Hybrid:
