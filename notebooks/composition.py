@@ -14,8 +14,8 @@
 #
 # Five points in a Dirichlet process mixture have 52 partitions, whose posterior probabilities can
 # be summed up. Here samplers that take turns on the partition are held against them: a hybrid
-# sampler in blocks that do not divide the points, slice sampling, and a kernel of our own that
-# does nothing but rename the clusters.
+# sampler in blocks that do not divide the points, slice sampling, slice sampling with weights that
+# move by themselves, and a kernel of our own that does nothing but rename the clusters.
 
 # %%
 import dataclasses
@@ -27,14 +27,14 @@ import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.stats import multivariate_normal
+from scipy.special import gammaln
 
 from sgmc_jax import Dist, Kernel, cycle, sample, thin
-from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, hybrid_mixture, slice_mixture
+from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, hybrid_mixture, slice_mixture
 
-X = np.array([-1.3, -0.4, 0.2, 0.9, 2.1])
-CONCENTRATION, VARIANCE, PRIOR = 0.8, 1.0, 2.5
-PARTS = (DirichletProcess(CONCENTRATION), NormalKnownCovariance(0.0, VARIANCE, PRIOR))
+X = np.array([[3, 0, 1], [2, 1, 0], [0, 2, 0], [0, 3, 1], [1, 1, 1]])
+CONCENTRATION, PRIOR = 0.8, np.array([0.5, 0.4, 0.3])
+PARTS = (DirichletProcess(CONCENTRATION), DirichletMultinomial(PRIOR))
 
 # %% [markdown]
 # ## The exact law
@@ -54,8 +54,9 @@ def log_probability(labels):
     total = (max(labels) + 1) * math.log(CONCENTRATION)
     for k in range(max(labels) + 1):
         x = X[np.array(labels) == k]
-        covariance = VARIANCE * np.eye(len(x)) + PRIOR
-        total += math.lgamma(len(x)) + multivariate_normal.logpdf(x, np.zeros(len(x)), covariance)
+        shape = PRIOR + x.sum(0)
+        total += math.lgamma(len(x)) + gammaln(shape).sum() - gammaln(shape.sum())
+        total += gammaln(PRIOR.sum()) - gammaln(PRIOR).sum()
     return total
 
 
@@ -92,11 +93,13 @@ def rename(key, state, data):
 renaming = Kernel.from_functions(lambda key, position, data: Renamed(position), rename)
 hybrid = hybrid_mixture(*PARTS, blocks=2, capacity=32)
 slices = slice_mixture(*PARTS, capacity=32)
+moving = slice_mixture(*PARTS, None, "scir", step_size=1.0, capacity=32)
 kernels = {
     "hybrid, two blocks": hybrid,
     "slices": slices,
     "slices, then other names": cycle(slices, renaming),
     "slices, then hybrid": cycle(slices, hybrid),
+    "moving weights, then other names": cycle(moving, renaming),
     "hybrid from 2 slots, thinned": thin(hybrid_mixture(*PARTS, blocks=2, capacity=2), 2),
 }
 
@@ -106,7 +109,7 @@ def total_variation(kernel):
         jax.random.key(0),
         kernel,
         None,
-        X[:, None],
+        X,
         num_steps=1_500,
         num_chains=128,
         burn_in=100,
@@ -124,19 +127,20 @@ for name, (distance, chance) in found.items():
 # %% [markdown]
 # ## An order that stays behind
 #
-# The chain of a slice sampler lives on the partition *and* the order of its sticks. `refresh`
-# draws the order anew from its law given the partition, once another kernel has moved the labels.
-# Without it the cycle is biased, though each of the two kernels is exact:
+# Where the weights of a slice sampler move by themselves, its chain lives on the partition *and*
+# the order of its sticks. `refresh` draws the order anew from its law given the partition, once
+# another kernel has moved the labels. Without it the cycle is biased, though each of the two
+# kernels is exact:
 
 
 # %%
-class Forgetful(type(slices)):
+class Forgetful(type(moving)):
     def refresh(self, key, state, data):
         order = state.order
         return super().refresh(key, state, data)._replace(order=order)
 
 
-fields = {field.name: getattr(slices, field.name) for field in dataclasses.fields(slices)}
+fields = {field.name: getattr(moving, field.name) for field in dataclasses.fields(moving)}
 forgetful = total_variation(cycle(Forgetful(**fields), renaming))
 found["... with the order as it was"] = forgetful
 print("with the order as it was: {:.4f}, by chance about {:.4f}".format(*forgetful))

@@ -99,7 +99,7 @@ def steps_a_pass(sampler: str) -> int:
 def recorder(visits: Visits) -> Callable:
     """What is kept of a pass: the log predictive of every held-out user, and how many clusters.
 
-    The weight that all sticks leave, less than that of any slice, is left out.
+    The weight of clusters without a slot, less than that of any user, is left out.
     """
     held_out = jnp.concatenate([visits.tune, visits.test])
 

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .._types import Data, Kernel, Key, Keys, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
@@ -17,30 +17,35 @@ from ..families import Family
 from ..processes import Series
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
-from ._order import in_use, swap_neighbours
 from ._scans import Batch, Move, Scan, SliceSums
 from ._starts import check_start, start_position, with_own_hyper
 from .hybrid.points import pick_columns
+
+_REACH = 5.0  # open are the atoms that arrive by the time _REACH times the number of points
 
 
 class SliceState(NamedTuple):
     """Where a chain is.
 
     `position.shared` holds the hyper-parameters, `position.local` each point's `assignment`.
-    `order` lists the slots by their sticks; `log_weights`, `log_rest` and `parameters` are the
-    mixture that points were last drawn from: each slot's weight, that of all others, and theta.
-    `gammas` are those behind sticks and parameters where they are moved, not drawn. The statistics
-    in `sums` are those of `family.about(centre)`.
+    `log_weights`, `log_rest` and `parameters` are the mixture that points were last drawn from:
+    each slot's weight, that of all others, and theta. The statistics in `sums` are those of
+    `family.about(centre)`.
     """
 
     position: Dist
-    order: Int[Array, " K"]
     log_weights: Float[Array, " K"]
     log_rest: Float[Array, ""]
     parameters: PyTree
     sums: SliceSums
-    gammas: PyTree = None
     centre: PyTree = None
+
+
+class Choice(NamedTuple):
+    """The log prior probabilities of each point's clusters, and whether slots are lacking."""
+
+    log_prior: Float[Array, "K n"]
+    short: Bool[Array, ""]
 
 
 class SliceMixture(Kernel):
@@ -61,78 +66,66 @@ class SliceMixture(Kernel):
         dtype = jnp.result_type(float, *jax.tree.leaves(position.shared))
         weights = jnp.zeros(self.capacity, dtype)
         params = self.family.draw(as_keys(key).noise, sums.statistics)
-        order, centre = jnp.arange(self.capacity), centre_of(self.family)
-        return SliceState(position, order, weights, weights[0], params, sums, centre=centre)
+        return SliceState(position, weights, weights[0], params, sums, centre_of(self.family))
 
-    def refresh(self, key: Key, state: SliceState, data: Data) -> SliceState:
+    def refresh(self, key: Key, state: Any, data: Data) -> Any:
         self, shard = centred(self, data), as_shard(data)
-        hyper, local = state.position
-        sums = self.comm.sum(self.sums(shard.items, local["assignment"], shard.mask))
-        # the order belongs to labels that may have moved
-        order = self.process.draw_order(as_keys(key).noise, hyper, sums.counts)
-        return state._replace(order=order, sums=sums, centre=centre_of(self.family))
+        labels = state.position.local["assignment"]
+        sums = self.comm.sum(self.sums(shard.items, labels, shard.mask))
+        return state._replace(sums=sums, centre=centre_of(self.family))
 
-    def step(self, key: Key, state: SliceState, data: Data) -> tuple[SliceState, SlotInfo]:
+    def step(self, key: Key, state: Any, data: Data) -> tuple[Any, SlotInfo]:
+        """The mixture given all labels; then the labels of a batch, all at once."""
         self, keys = recentred(self, state), as_keys(key)
-        mixture_key, level_key, label_key, round_key = jax.random.split(keys.noise, 4)
+        mixture_key, label_key, round_key = jax.random.split(keys.noise, 3)
         shard, labels = as_shard(data), state.position.local["assignment"]
         batch = self.scan.batch(keys.batch, shard, self.comm)
-        index, old = shard.start + batch.rows, labels[batch.rows]
-        last = state.order[-1]
-        state = self._draw_mixture(keys._replace(noise=mixture_key), state, shard, batch)
-        log_weights = state.log_weights
+        old = labels[batch.rows]
+        state, choice = self.draw(keys._replace(noise=mixture_key), state, shard, batch)
 
-        level = log_weights[old] + jnp.log(item_uniforms(level_key, index, log_weights.dtype))
         scores = self.family.scores(state.parameters, batch.items)
-        above = jnp.where(log_weights[:, None] > level, scores, -jnp.inf)
-        new = pick_columns(above, item_uniforms(label_key, index, scores.dtype))
+        uniforms = item_uniforms(label_key, shard.start + batch.rows, scores.dtype)
+        new = pick_columns(choice.log_prior + scores, uniforms)
         place = jnp.where(batch.real, batch.rows, len(labels))
         moved = labels.at[place].set(new, mode="drop")
-        # a cluster on the last stick might have been exchanged with the next
-        ends = state.sums.counts[jnp.stack([last, state.order[-1]])]
-        short = jnp.any(batch.real & (state.log_rest >= level)) & self.scan.exact(keys.count)
-        lost = jnp.any(ends > 0) | short
+        lost = (choice.short & self.scan.exact(keys.count)).astype(jnp.int32)
 
-        logits = log_weights[:, None] + scores
-        move = Move(old, new, moved, lost.astype(jnp.int32), logits, round_key)
+        move = Move(old, new, moved, lost, state.log_weights[:, None] + scores, round_key)
         sums = self.scan.follow(self, keys.count, state.sums, shard, batch, move)
         position = state.position._replace(local={"assignment": moved})
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
         return state._replace(position=position, sums=sums), SlotInfo(active, sums.overflow > 0)
 
-    def retarget(self, key: Key, state: SliceState, data: Data) -> SliceState:
+    def retarget(self, key: Key, state: Any, data: Data) -> Any:
         return self.refresh(key, with_own_hyper(state, self.process), data)
-
-    def grow(self, state: SliceState, capacity: int) -> tuple[Kernel, SliceState]:
-        order = jnp.append(state.order, jnp.arange(self.capacity, capacity))
-        return self.resize(capacity), state._replace(order=order)
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)
         if not isinstance(data, Shard):
             self.scan.check(as_shard(data).capacity)
 
-    def _draw_mixture(
-        self, keys: Keys, state: SliceState, shard: Shard, batch: Batch
-    ) -> SliceState:
-        """Terms, their order, hyper-parameters and parameters, given the points' clusters."""
-        stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(keys.noise, 5)
-        process, (hyper, local), counts = self.process, state.position, state.sums.counts
-        series = process.draw_series(stick_key, hyper, counts[state.order])
-        order = swap_neighbours(swap_key, state.order, counts, process.log_weights(series)[0])
-        if any(prior is not None for prior in process.priors.values()):
-            used = in_use(counts[order])
-            hyper = process.redraw_from_series(hyper_key, hyper, series, used)
-            tail = process.draw_series(tail_key, hyper, jnp.zeros_like(counts))
-            series = jax.tree.map(lambda kept, new: jnp.where(used, kept, new), series, tail)
-        by_order, log_rest = process.log_weights(series)
-        return state._replace(
+    def draw(self, keys: Keys, state: Any, shard: Shard, batch: Batch) -> tuple[Any, Choice]:
+        """Hyper-parameters, atoms and parameters given the points' clusters; and who may move.
+
+        An atom is open if it has arrived by the time T = 5 N, with probability 1 - e^(-T w). Given
+        the measure that has nothing to do with labels. So a point may be drawn anew among the open
+        atoms, if its own is one, with all others held: that is a Gibbs step of a part of its range.
+        In a closed one it stays where it is.
+        """
+        hyper_key, atom_key, param_key = jax.random.split(keys.noise, 3)
+        (hyper, local), counts = state.position, state.sums.counts
+        hyper = self.process.redraw(hyper_key, hyper, counts)
+        end = _REACH * shard.total
+        atoms = self.process.draw_atoms(atom_key, hyper, counts, end)
+        among = open_to(local["assignment"][batch.rows], atoms.arrived)
+        state = state._replace(
             position=Dist(hyper, local),
-            order=order,
-            log_weights=jnp.zeros_like(by_order).at[order].set(by_order),
-            log_rest=log_rest,
+            log_weights=atoms.log_weight,
+            log_rest=atoms.log_rest,
             parameters=self.family.draw(param_key, state.sums.statistics),
         )
+        log_prior = jnp.where(among, atoms.log_weight[:, None], -jnp.inf)
+        return state, Choice(log_prior, atoms.more)
 
     def sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
         """This shard's sums over some points."""
@@ -151,3 +144,9 @@ class SliceMixture(Kernel):
         """Sums that leave out the statistics."""
         counts = jnp.sum(labels == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
         return SliceSums(counts, None, jnp.zeros((), jnp.int32))
+
+
+def open_to(labels: Int[Array, " n"], arrived: Bool[Array, " K"]) -> Bool[Array, "K n"]:
+    """To a point in an open atom all open ones, to another its own."""
+    own = labels == jnp.arange(len(arrived))[:, None]
+    return jnp.where(arrived[labels], arrived[:, None], own)

@@ -28,17 +28,19 @@ def slice_mixture(
 ) -> SliceMixture:
     """Slice sampling of a Dirichlet or Pitman-Yor process mixture, without truncation.
 
-    With sticks v_j, weights w_j = v_j prod_{l<j} (1 - v_l) and a slice u_i for each point, a step
-    draws, in this order,
+    In every step each atom of the random measure is open or closed: one of weight w is open with
+    probability 1 - e^(-5 N w), whatever points it has. So there are finitely many open ones, and a
+    step draws, in this order,
 
-        v_j ~ Beta(1 - d + m_j, a + j d + sum_{l>j} m_l)      u integrated out
-        theta_j ~ p(theta | members of j)
-        a (and d) given the sticks in use, if they have a prior; then all other sticks
-        u_i ~ Uniform(0, w_{z_i})
-        z_i ~ f(x_i | theta_j) among the j with w_j > u_i     all points at once
+        a (and d) given the sizes m_k of the K clusters, if they have a prior
+        (w_1, ..., w_K, w_0) ~ Dirichlet(m_1 - d, ..., m_K - d, a + K d)
+        which clusters are open, and all empty atoms that are, with their shares of w_0
+        theta_k ~ p(theta | members of k), of an empty one from the prior
+        z_i ~ w_k f(x_i | theta_k) among the open k     all points of open clusters at once
 
-    and exchanges clusters of neighbouring sticks. Only finitely many sticks are longer than the
-    shortest slice; the runner adds slots until there are enough.
+    while a point of a closed cluster stays where it is. The runner adds slots until all open atoms
+    have one; their number hardly grows with the tail of the process, which does not decay for
+    discounts near 1.
 
     With `batch_size`, only the points of a random batch are moved, and the sizes and statistics of
     the clusters are kept up to date. That is exact too (a random scan), and a step costs O(batch).
@@ -50,24 +52,28 @@ def slice_mixture(
         c_j <- (1 - r) c_j + r (N/n) sum_{i in S} p_ij s(x_i),    r = 0.6^(1 - t/W) (n/N)^(t/W)
 
     and after them c is counted anew from all labels, each drawn when its point was last in a batch.
-    Until then slots are added for clusters only, not for sticks without points.
+    Until then no slots are added for atoms without points.
 
     With `weights="scir"` or `"sgrld"` the first two lines see nothing but the batch S of n points
     and the labels that these have from their last visits: with the estimates
 
         m_j = (N/n) #{i in S: z_i = j},    c_j = (N/n) sum_{i in S, z_i = j} x_i
 
-    of the clusters' sizes and counts, v_j = g_1 / (g_1 + g_2) and theta_j move a time h towards
-    gammas with the shapes above and alpha + c_j: by the exact transition of `scir`, totals drawn
-    anew, or as in `sgrld_simplex`. All that follows is as above, for the points of the batch;
-    sticks past the last cluster and the parameters of empty ones come from the prior.
+    of the clusters' sizes and counts, sticks v_j = g_1 / (g_1 + g_2), of weights
+    w_j = v_j prod_{l<j} (1 - v_l), and theta_j move a time h towards gammas with the shapes
 
-    On an engine this is the distributed slice sampler of Ge et al.: labels and slices stay on the
-    shards, which draw the same mixture from one key and meet once a step, to add up the sizes and
-    statistics of the clusters. They draw the weights of the clusters in use without an order,
-    (w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a), and break w_0 into sticks until what is left
-    is shorter than the shortest slice, for which shards must meet once more; here all weights are
-    sticks in an order, hence the exchanges, and there are as many as slots.
+        1 - d + m_j and a + j d + sum_{l>j} m_l,    and    alpha + c_j:
+
+    by the exact transition of `scir`, totals drawn anew, or as in `sgrld_simplex`; clusters of
+    neighbouring sticks are exchanged; sticks past the last cluster and the parameters of empty ones
+    come from the prior. Then u_i ~ Uniform(0, w_{z_i}) and z_i ~ f(x_i | theta_j) among the j with
+    w_j > u_i, for the points of the batch; the runner adds slots until no other stick can be longer
+    than the shortest u_i.
+
+    On an engine this is the distributed slice sampler of Ge et al.: labels stay on the shards,
+    which draw the same mixture from one key and meet once a step, to add up the sizes and
+    statistics of the clusters. There w_0 is broken into sticks until what is left is shorter than
+    the shortest slice, for which shards must meet once more.
 
     Targets:
         the posterior of the partition (and of the hyper-parameters that have a prior), exactly;
@@ -122,8 +128,11 @@ def slice_mixture(
         >>> run = sample(jax.random.key(0), stochastic, None, X, num_steps=50)
 
     Reference:
-        Walker (2007), Sampling the Dirichlet mixture model with slices; Papaspiliopoulos (2008) and
-        Kalli, Griffin and Walker (2011), Slice sampling mixture models, for integrating out u;
+        Walker (2007), Sampling the Dirichlet mixture model with slices: a slice u_i for each point,
+        as here for `"scir"` and `"sgrld"`, needs all sticks until less is left than the smallest.
+        With slices of atoms in place of points, open if w > E / (5 N) with E ~ Exp(1), five points
+        and a discount of .35 need 32 slots, not 8,192. Levels in the order of the sticks, as of
+        Kalli, Griffin and Walker (2011), need J with a probability of J^(1 - 1/d).
         Papaspiliopoulos and Roberts (2008) for the exchanges; Ge, Chen, Wan and Ghahramani (2015),
         Distributed inference for Dirichlet process mixture models, for shards. Baker, Fearnhead,
         Fox and Nemeth (2018), appendix D, for the stochastic ones: they print the test of the

@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .._checks import as_step_size
-from .._types import Data, Estimate, Key, Keys, as_keys
+from .._types import Data, Estimate, Kernel, Key, Keys, as_keys
 from ..collective import Dist, Shard, as_shard
 from ..families.dirichlet_multinomial import Multinomials
 from ..processes import PitmanYor
 from ..processes.pitman_yor import Sticks
 from ..random import log_gamma
+from ..random.words import item_uniforms
 from ..transitions import CIR, ExpandedMeanLangevin, GammaTotal, Phase
 from ._order import in_use, swap_neighbours
 from ._scans import Batch, SliceSums, scaled_up
-from ._slice import SliceMixture, SliceState
+from ._slice import Choice, SliceMixture
 from ._starts import start_position
+
+
+class StochasticSliceState(NamedTuple):
+    """Where a chain with moving weights is: as of `SliceState`, and two more.
+
+    `order` lists the slots by their sticks. `gammas` are the log gammas behind the sticks (K, 2),
+    in their order, and behind the parameters (K, V), by slot.
+    """
+
+    position: Dist
+    order: Int[Array, " K"]
+    log_weights: Float[Array, " K"]
+    log_rest: Float[Array, ""]
+    parameters: PyTree
+    sums: SliceSums
+    gammas: tuple[Float[Array, "K 2"], Float[Array, "K V"]]
+    centre: PyTree = None
 
 
 class StochasticSlice(SliceMixture):
     """`slice_mixture` with `weights="scir"` or `"sgrld"`.
 
-    `state.gammas` are the log gammas of the sticks (K, 2), in their order, and those of the
-    parameters (K, V), by slot. Of the points that are in no batch only the sizes of the clusters
-    are kept, which tell the sticks in use and accept the exchanges.
+    Of the points that are in no batch only the sizes of the clusters are kept, which tell the
+    sticks in use and accept the exchanges.
     """
 
     process: PitmanYor
@@ -38,14 +55,14 @@ class StochasticSlice(SliceMixture):
     step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
     stick_step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
 
-    def init(self, key: Key, position: Any, data: Data) -> SliceState:
+    def init(self, key: Key, position: Any, data: Data) -> StochasticSliceState:
         shard = as_shard(data)
         position = start_position(self.process, position, shard.capacity)
         labels, hyper = position.local["assignment"], position.shared
         sums = self.comm.sum(self.sums(shard.items, labels, shard.mask))
         order = jnp.arange(self.capacity)
         sticks, params = self._gammas(as_keys(key).noise, shard, labels, hyper, order)
-        return SliceState(
+        return StochasticSliceState(
             position,
             order,
             jnp.zeros_like(sticks[:, 0]),
@@ -55,12 +72,18 @@ class StochasticSlice(SliceMixture):
             (sticks, params),
         )
 
-    def refresh(self, key: Key, state: SliceState, data: Data) -> SliceState:
+    def refresh(self, key: Key, state: StochasticSliceState, data: Data) -> StochasticSliceState:
         order_key, gamma_key = jax.random.split(as_keys(key).noise)
         state = super().refresh(order_key, state, data)
         hyper, local = state.position
-        gammas = self._gammas(gamma_key, as_shard(data), local["assignment"], hyper, state.order)
-        return state._replace(gammas=gammas)
+        # the order belongs to labels that may have moved
+        order = self.process.draw_order(order_key, hyper, state.sums.counts)
+        gammas = self._gammas(gamma_key, as_shard(data), local["assignment"], hyper, order)
+        return state._replace(order=order, gammas=gammas)
+
+    def grow(self, state: StochasticSliceState, capacity: int) -> tuple[Kernel, Any]:
+        order = jnp.append(state.order, jnp.arange(self.capacity, capacity))
+        return self.resize(capacity), state._replace(order=order)
 
     def _gammas(
         self, key: Any, shard: Shard, labels: Array, hyper: dict[str, Array], order: Array
@@ -72,9 +95,28 @@ class StochasticSlice(SliceMixture):
         shapes, prior = (self._stick_shapes(hyper, n) for n in (stats.count[order], none))
         return _start(stick_key, shapes, prior), _start(param_key, *self._shapes(stats))
 
+    def draw(
+        self, keys: Keys, state: StochasticSliceState, shard: Shard, batch: Batch
+    ) -> tuple[StochasticSliceState, Choice]:
+        """Sticks, their order, hyper-parameters and parameters, given the batch's clusters; slices.
+
+        A point may move to the atoms that weigh more than u_i, uniform below the weight of its own.
+        """
+        mixture_key, slice_key = jax.random.split(keys.noise)
+        last = state.order[-1]
+        state = self._draw_mixture(keys._replace(noise=mixture_key), state, shard, batch)
+        log_weights, index = state.log_weights, shard.start + batch.rows
+        own = log_weights[state.position.local["assignment"][batch.rows]]
+        level = own + jnp.log(item_uniforms(slice_key, index, log_weights.dtype))
+        # a cluster on the last stick might have been exchanged with the next
+        ends = state.sums.counts[jnp.stack([last, state.order[-1]])]
+        short = jnp.any(ends > 0) | jnp.any(batch.real & (state.log_rest >= level))
+        log_prior = jnp.where(log_weights[:, None] > level, 0.0, -jnp.inf)
+        return state, Choice(log_prior, short)
+
     def _draw_mixture(
-        self, keys: Keys, state: SliceState, shard: Shard, batch: Batch
-    ) -> SliceState:
+        self, keys: Keys, state: StochasticSliceState, shard: Shard, batch: Batch
+    ) -> StochasticSliceState:
         """Sticks, their order, hyper-parameters and parameters, given the batch's clusters."""
         stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(keys.noise, 5)
         step_size, stick_step_size = (

@@ -2,9 +2,9 @@
 
 A `Process` (process.py) has hyper-parameters, which travel in the position as a dictionary, and
 says which of them have a prior. What else it can do depends on who asks. Mixtures ask `PitmanYor`
-for weights of clusters given their sizes; slice samplers ask a `Series` for its terms in order, of
-which the sticks of `PitmanYor` are one kind. Features ask a `FeatureProcess` (`BetaBernoulli`,
-`GammaPoisson`) for the odds of an entry, with its weight or without. Grouped items ask
+for weights of clusters given their sizes; slice samplers ask a `Series` for its atoms as they
+arrive, as `PitmanYor` gives them. Features ask a `FeatureProcess` (`BetaBernoulli`, `GammaPoisson`)
+for the odds of an entry, with its weight or without. Grouped items ask
 `HierarchicalDirichletProcess` for weights given the numbers of tables.
 
 Completely random measures have a rate measure each (measures.py), and series in which their atoms
@@ -31,6 +31,7 @@ from .measures import RateMeasure as RateMeasure
 from .measures import StableBetaProcess as StableBetaProcess
 from .pitman_yor import DirichletProcess as DirichletProcess
 from .pitman_yor import PitmanYor as PitmanYor
+from .process import Atoms as Atoms
 from .process import Process as Process
 from .process import Series as Series
 from .rejection import rejection as rejection

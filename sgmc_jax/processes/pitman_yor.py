@@ -15,8 +15,9 @@ from jaxtyping import Array, Bool, Float
 from .. import _checks
 from .._checks import as_real, real
 from ..random import accept, gamma, log_beta, log_gamma
+from ..random.slots import slot_uniform
 from ..special import log_rising_factorial
-from .process import Hyper, Series
+from .process import Atoms, Hyper, Series
 
 _STEP = 0.7  # of the Metropolis walk in (log a, logit d)
 
@@ -126,36 +127,62 @@ class PitmanYor(Series):
         before, log_rest = _left_before(series.log_left)
         return series.log_stick + before, log_rest
 
-    def draw_order(self, key: Any, hyper: Hyper, counts: Array) -> Array:
-        """Sticks are in size-biased order. Given K clusters the weights are
+    def draw_atoms(self, key: Any, hyper: Hyper, counts: Array, end: Array) -> Atoms:
+        """Given K clusters the weights are
 
             (w_1, ..., w_K, w_0) ~ Dirichlet(m_1 - d, ..., m_K - d, a + K d),
 
-        w_0 being that of all empty sticks, which are those of a process with the concentration
-        a + K d. Picks without replacement are arrivals: with all E ~ Exp(1), cluster k arrives at
-        E_k / w_k, and the empty sticks at t_1 < t_2 < ...,
+        w_0 being that of all empty atoms, which are those of a process with the concentration
+        a + K d. Cluster k arrives at E_k / w_k, and the empty atoms at t_1 < t_2 < ...,
 
             t_e = t_{e-1} + E_e / r_e,    r_1 = w_0,    r_{e+1} = r_e (1 - V_e),
             V_e ~ Beta(1 - d, a + (K + e) d)
 
-        from t_0 = 0. If the slots do not suffice, a cluster has the last.
+        from t_0 = 0, with all E ~ Exp(1).
 
         Reference:
             Perman, Pitman and Yor (1992), Size-biased sampling of Poisson point processes and
             excursions; Pitman (1996), Some developments of the Blackwell-MacQueen urn scheme, for
             the weights given the points.
         """
-        weight_key, cluster_key, empty_key, stick_key = jax.random.split(key, 4)
-        used = counts > 0
-        log_weight, log_rest = self.draw_weights(weight_key, hyper, counts, used)
-        one = jnp.ones_like(log_weight)
-        arrival = log_gamma(cluster_key, one) - log_weight
+        log_weight, log_rate, log_wait = self._by_slot(key, hyper, counts)
+        empty = jnp.append(counts == 0, True)
+        wait = jnp.where(empty, jnp.exp(log_wait - log_rate) / end, 0)
+        own = jnp.exp(log_wait[:-1] - log_weight) / end
+        passed = jnp.cumsum(wait)
+        arrived = jnp.where(empty[:-1], passed[:-1], own) < 1
+        return Atoms(log_weight, arrived, log_rate[-1], passed[-1] < 1)
 
-        more = hyper | {"concentration": hyper["concentration"] + jnp.sum(used) * hyper["discount"]}
-        empty_sticks = self.draw_series(stick_key, more, jnp.zeros_like(counts))
-        log_rate = log_rest + _left_before(empty_sticks.log_left)[0]
-        empty = jax.lax.cumlogsumexp(log_gamma(empty_key, one) - log_rate)
-        return jnp.argsort(jnp.where(used, arrival, empty[jnp.cumsum(~used) - 1]))
+    def draw_order(self, key: Any, hyper: Hyper, counts: Array) -> Array:
+        """The slots in the order of their sticks, which is that of arrival, see `draw_atoms`.
+
+        If the slots do not suffice, a cluster has the last.
+        """
+        log_weight, log_rate, log_wait = self._by_slot(key, hyper, counts)
+        wait = jnp.where(counts == 0, (log_wait - log_rate)[:-1], -jnp.inf)
+        empty = jax.lax.cumlogsumexp(wait)
+        return jnp.argsort(jnp.where(counts == 0, empty, log_wait[:-1] - log_weight))
+
+    def _by_slot(self, key: Any, hyper: Hyper, counts: Array) -> tuple[Array, Array, Array]:
+        """The log weights of all slots; and, with one slot more, log r and log E."""
+        weight_key, left_key, wait_key = jax.random.split(key, 3)
+        a, d, used = hyper["concentration"], hyper["discount"], counts > 0
+        # an empty slot has the two gammas behind its V, a cluster's the one behind its weight
+        left = log_gamma(left_key, jnp.where(used, 1.0, self._left_shapes(hyper, used)))
+        shapes = jnp.append(a + jnp.sum(used) * d, jnp.where(used, counts, 1) - d)
+        drawn = log_gamma(weight_key, shapes)
+        own, both = drawn[1:], jnp.logaddexp(drawn[1:], left)
+        log_total = jnp.logaddexp(drawn[0], jax.nn.logsumexp(own, where=used))
+        before, log_rest = _left_before(jnp.where(used, 0, left - both))
+        log_rate = drawn[0] - log_total + jnp.append(before, log_rest)
+        log_weight = jnp.where(used, own - log_total, log_rate[:-1] + own - both)
+        log_wait = jnp.log(-jnp.log(slot_uniform(wait_key, (len(used) + 1,), own.dtype)))
+        return log_weight, log_rate, log_wait
+
+    def _left_shapes(self, hyper: Hyper, used: Bool[Array, " K"]) -> Array:
+        """a + (K + e) d, for the e-th empty slot."""
+        number = jnp.sum(used) + jnp.cumsum(~used)
+        return hyper["concentration"] + number * hyper["discount"]
 
     def redraw_from_series(self, key: Any, hyper: Hyper, series: Sticks, used: Array) -> Hyper:
         """A Metropolis step on (log a, logit d) given the sticks in use."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int
 
 Hyper = dict[str, Array]
 
@@ -28,35 +28,38 @@ class Process(eqx.Module):
         return dict.fromkeys(self.start())
 
 
+class Atoms(NamedTuple):
+    """The atoms of a random probability measure that have slots, and which of them have arrived.
+
+    `log_rest` is the log of what all atoms without a slot weigh, `more` whether one of these has
+    arrived; what is said of a slot without an atom means nothing, but that none has arrived there.
+    """
+
+    log_weight: Float[Array, " K"]
+    arrived: Bool[Array, " K"]
+    log_rest: Float[Array, ""]
+    more: Bool[Array, ""]
+
+
 class Series(Process):
-    """A random probability measure as a series of atoms, in an order that is its own.
+    """A random probability measure as a series of atoms, in the order in which they arrive.
 
-        sum_j w_j delta(theta_j),   theta_j iid,   w_1, w_2, ... from the first terms on
+        sum_j w_j delta(theta_j),   theta_j iid,   atom j arriving at the time E_j / w_j
 
-    A `slice_mixture` asks for nothing else: it needs as many terms as are longer than its shortest
-    slice. Sticks are one such series (`PitmanYor`); a series may be finite, log w_j = -inf from
-    some term on. The first terms are a pytree of arrays with K rows.
+    with E_j ~ Exp(1). A `slice_mixture` asks for nothing else: it needs the atoms that arrive by a
+    certain time. There may be finitely many.
     """
 
     @abstractmethod
-    def draw_series(self, key: Any, hyper: Hyper, counts: Int[Array, " K"]) -> PyTree:
-        """The first K terms given the items that each has; the prior, where none has any."""
+    def draw_atoms(
+        self, key: Any, hyper: Hyper, counts: Int[Array, " K"], end: Float[Array, ""]
+    ) -> Atoms:
+        """The atoms of the clusters given their sizes, each in its slot, and empty ones.
 
-    @abstractmethod
-    def log_weights(self, series: PyTree) -> tuple[Float[Array, " K"], Float[Array, ""]]:
-        """log w_1, ..., log w_K, and the log of what all later terms weigh."""
-
-    @abstractmethod
-    def draw_order(self, key: Any, hyper: Hyper, counts: Int[Array, " K"]) -> Int[Array, " K"]:
-        """The slots in the order of their terms, drawn given the sizes of the clusters.
-
-        A cluster is in the slot that its items' labels name, and in some term of the series: which,
-        is to be drawn where something else has moved the labels. The lowest free slot has the first
-        of the terms without items.
+        The lowest free slot has the first atom without items that arrives, the next free slot the
+        second, and so on.
         """
 
-    def redraw_from_series(
-        self, key: Any, hyper: Hyper, series: PyTree, used: Bool[Array, " K"]
-    ) -> Hyper:
-        """Hyper-parameters given the terms in use; the others are drawn after them."""
+    def redraw(self, key: Any, hyper: Hyper, counts: Int[Array, " K"]) -> Hyper:
+        """Hyper-parameters given the sizes of the clusters, by a kernel that keeps their law."""
         return hyper

@@ -86,19 +86,19 @@ def test_the_order_has_its_law(process):
     "fault", [pytest.param("index", marks=pytest.mark.full), "rest", "discount"]
 )
 def test_an_order_of_another_law(fault, monkeypatch):
-    """Planted: an empty stick with the shape of the one before, the first or undiscounted ones."""
-    honest = PitmanYor.draw_series
+    """Planted: an empty stick with the shape of one before it, the first or undiscounted ones."""
+    honest = PitmanYor._left_shapes
 
-    def wrong(self, key, hyper, counts):
+    def wrong(self, hyper, used):
         a, d = hyper["concentration"], hyper["discount"]
-        sticks = honest(self, key, hyper, counts)
-        if fault == "index":
-            return honest(self, key, hyper | {"concentration": a - d}, counts)
-        if fault == "discount":
-            return honest(self, key, hyper | {"discount": 0 * d}, counts)
-        return sticks._replace(log_left=0 * sticks.log_left)
+        other = {
+            "index": {"concentration": a - 2 * d, "discount": d},
+            "rest": {"concentration": a + 1e6, "discount": d},
+            "discount": {"concentration": a, "discount": 0 * d},
+        }
+        return honest(self, other[fault], used)
 
-    monkeypatch.setattr(PitmanYor, "draw_series", wrong)
+    monkeypatch.setattr(PitmanYor, "_left_shapes", wrong)
     assert p_value(PitmanYor(0.8, 0.4)) < 1e-6
 
 

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from sgmc_jax import Vmap, cycle
 from sgmc_jax.bnp import DirichletMultinomial, slice_mixture
-from sgmc_jax.processes import Series
+from sgmc_jax.processes import Atoms, Series
 from tests.enumeration.partitions import check_partitions, clusters, likelihoods, partitions
 from tests.enumeration.partitions import normal_marginal as marginal
 from tests.enumeration.test_awkward import Rename
@@ -30,17 +30,14 @@ class Symmetric(Series):
     def start(self):
         return {"shape": self.shape}
 
-    def draw_series(self, key, hyper, counts):
-        logs = jax.random.loggamma(key, hyper["shape"] + counts)
-        return jnp.where(jnp.arange(len(counts)) < self.num, logs, -jnp.inf)
-
-    def log_weights(self, series):
-        return jax.nn.log_softmax(series), jnp.full((), -jnp.inf)
-
-    def draw_order(self, key, hyper, counts):
+    def draw_atoms(self, key, hyper, counts, end):
+        weight_key, wait_key = jax.random.split(key)
         free = counts == 0
-        some = jnp.cumsum(free) <= self.num - jnp.sum(~free)
-        return jnp.argsort(jnp.where(free & ~some, 2.0, jax.random.uniform(key, counts.shape)))
+        some = ~free | (jnp.cumsum(free) <= self.num - jnp.sum(~free))
+        logs = jax.random.loggamma(weight_key, hyper["shape"] + counts)
+        log_weight = jax.nn.log_softmax(jnp.where(some, logs, -jnp.inf))
+        arrived = jax.random.exponential(wait_key, counts.shape) < end * jnp.exp(log_weight)
+        return Atoms(log_weight, arrived, jnp.full((), -jnp.inf), jnp.zeros((), bool))
 
 
 PROCESS = Symmetric(jnp.asarray(SHAPE), NUM)
@@ -78,11 +75,15 @@ def test_slots_that_change_their_names():
 
 
 @pytest.mark.full
-def test_terms_that_miss_their_own_items(monkeypatch):
+def test_weights_that_miss_half_an_item(monkeypatch):
     """Planted."""
-    honest = Symmetric.draw_series
-    missed = lambda self, key, hyper, counts: honest(self, key, hyper, jnp.maximum(counts - 1, 0))
-    monkeypatch.setattr(Symmetric, "draw_series", missed)
+    honest = Symmetric.draw_atoms
+
+    def missed(self, key, hyper, counts, end):
+        fewer = {"shape": hyper["shape"] - jnp.where(counts > 0, 0.5, 0)}
+        return honest(self, key, fewer, counts, end)
+
+    monkeypatch.setattr(Symmetric, "draw_atoms", missed)
     with pytest.raises(AssertionError, match="standard errors"):
         check(slice_mixture(PROCESS, NORMAL, capacity=NUM))
 

@@ -31,12 +31,11 @@ pytestmark = pytest.mark.runs_long
 DATA = X[:, None]
 
 
-# the tail of a Pitman-Yor process is long: with a discount of 0.3 thousands of sticks are needed
-PROCESSES = {"dp": DirichletProcess(1.2), "py": PitmanYor(1.2, 0.1)}
+PROCESSES = {"dp": DirichletProcess(1.2), "py": PitmanYor(0.4, 0.35), "far": PitmanYor(0.2, 0.7)}
 
 
 def make(process="dp", batch_size=None, **kwargs):
-    return slice_mixture(PROCESSES[process], NORMAL, batch_size, capacity=64, **kwargs)
+    return slice_mixture(PROCESSES[process], NORMAL, batch_size, capacity=32, **kwargs)
 
 
 def check(kernel, process="dp", **kwargs):
@@ -45,15 +44,15 @@ def check(kernel, process="dp", **kwargs):
     check_partitions(kernel, law, DATA, **args)
 
 
-FULL = [("py", 2), ("py", None), ("dp", 2), ("dp", 1)]
+FULL = [("dp", 2), ("dp", 1), ("py", 2), ("far", None), ("far", 3)]
 
 
 @pytest.mark.parametrize(
     "process,batch_size",
-    [("dp", None), *(pytest.param(*row, marks=pytest.mark.full) for row in FULL)],
+    [("dp", None), ("py", None), *(pytest.param(*row, marks=pytest.mark.full) for row in FULL)],
 )
 def test_all_partitions(process, batch_size):
-    num_steps = {None: 1_500, 2: 3_000, 1: 4_500}[batch_size]
+    num_steps = {None: 1_500, 3: 3_000, 2: 3_000, 1: 4_500}[batch_size]
     check(make(process, batch_size), process, num_steps=num_steps)
 
 
@@ -165,15 +164,38 @@ def check_fails(kernel, process="dp", **kwargs):
         check(kernel, process, **kwargs)
 
 
-@pytest.mark.full
-def test_swaps_with_the_ratio_upside_down(monkeypatch):
-    honest = _slice.swap_neighbours
-
-    def upside_down(key, order, counts, log_weights):
-        return honest(key, order, -counts, log_weights)
-
-    monkeypatch.setattr(_slice, "swap_neighbours", upside_down)
+def test_points_that_leave_closed_clusters(monkeypatch):
+    """They could not come back."""
+    honest = _slice.open_to
+    leaving = lambda labels, arrived: honest(labels, arrived) | arrived[:, None]
+    monkeypatch.setattr(_slice, "open_to", leaving)
     check_fails(make())
+
+
+@pytest.mark.full
+def test_clusters_in_use_that_are_all_open(monkeypatch):
+    """Whether an atom is open must not depend on labels."""
+    honest = _slice.open_to
+    in_use = lambda labels, arrived: jnp.zeros_like(arrived).at[labels].set(True)
+    wrong = lambda labels, arrived: honest(labels, arrived | in_use(labels, arrived))
+    monkeypatch.setattr(_slice, "open_to", wrong)
+    check_fails(make())
+
+
+@pytest.mark.full
+def test_weights_of_one_point_too_many(monkeypatch):
+    honest = pitman_yor.PitmanYor._by_slot
+    wrong = lambda self, key, hyper, counts: honest(self, key, hyper, counts + (counts > 0))
+    monkeypatch.setattr(pitman_yor.PitmanYor, "_by_slot", wrong)
+    check_fails(make())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("process", ["py", "far"])
+def test_a_discount_forgotten_among_empty_atoms(process, monkeypatch):
+    wrong = lambda self, hyper, used: jnp.full(used.shape, hyper["concentration"])
+    monkeypatch.setattr(pitman_yor.PitmanYor, "_left_shapes", wrong)
+    check_fails(make(process), process)
 
 
 def test_a_warm_start_from_drawn_labels(monkeypatch, x64):
@@ -192,30 +214,6 @@ def test_a_warm_start_from_drawn_labels(monkeypatch, x64):
 @pytest.mark.full
 def test_a_warm_start_without_an_end():
     check_fails(make(batch_size=2, warm_start=10**6))
-
-
-@pytest.mark.full
-def test_sticks_that_miss_their_own_points(monkeypatch):
-    honest = pitman_yor.PitmanYor.draw_series
-
-    def wrong(self, key, hyper, counts):
-        return honest(self, key, hyper, jnp.maximum(counts - 1, 0))
-
-    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_series", wrong)
-    check_fails(make())
-
-
-@pytest.mark.full
-def test_a_discount_forgotten_in_the_tail(monkeypatch):
-    honest = pitman_yor.PitmanYor.draw_series
-
-    def wrong(self, key, hyper, counts):
-        sticks = honest(self, key, hyper, counts)
-        bare = honest(self, key, hyper | {"discount": jnp.zeros_like(hyper["discount"])}, counts)
-        return jax.tree.map(lambda x, y: jnp.where(_slice.in_use(counts), x, y), sticks, bare)
-
-    monkeypatch.setattr(pitman_yor.PitmanYor, "draw_series", wrong)
-    check_fails(make("py"), "py")
 
 
 # ---------------------------------------------------------------------- capacity and engines
