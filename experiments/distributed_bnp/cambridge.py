@@ -12,7 +12,7 @@ import numpy as np
 
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
 
-from .common import Options, curves, table, timed
+from ..common import Options, curves, table, timed
 
 NOISE, MOST = 0.5, 8
 PICTURES = """

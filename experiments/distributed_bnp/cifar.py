@@ -19,7 +19,8 @@ from sgmc_jax.bnp import (
     uncollapsed_mixture,
 )
 
-from .common import Options, curves, held_out, load, table, timed
+from ..common import Options, curves, load, table, timed
+from .common import held_out
 
 BLOCKS = 8
 SERIAL = "collapsed", "asynchronous (Smyth et al.)"

@@ -18,7 +18,7 @@ from sgmc_jax.bnp import (
     uncollapsed_mixture,
 )
 
-from .common import Options, curves, table
+from ..common import Options, curves, table
 
 NUM_ITEMS, BLOCKS = 100, 4
 

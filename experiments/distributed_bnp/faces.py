@@ -7,8 +7,8 @@ import numpy as np
 
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
 
+from ..common import Options, load, table, timed
 from .cambridge import images
-from .common import Options, load, table, timed
 
 
 def run(options: Options) -> str:

@@ -18,7 +18,8 @@ from sgmc_jax.bnp import (
     hybrid_mixture,
 )
 
-from .common import Options, held_out, table
+from ..common import Options, table
+from .common import held_out
 
 CONCENTRATION, CAPACITY = 1.2, 32
 SCHEDULES = {"anchored": Anchored(), "published": Published()}

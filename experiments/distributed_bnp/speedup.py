@@ -23,7 +23,8 @@ from sgmc_jax.bnp import (
     uncollapsed_mixture,
 )
 
-from .common import Options, planted_mixture, table
+from ..common import Options, table
+from .common import planted_mixture
 
 DIM, CLUSTERS, BLOCKS, CAPACITY, STEPS = 8, 20, 32, 64, 10
 

@@ -14,7 +14,7 @@ from jaxtyping import Array
 from sgmc_jax import sample
 from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProcess, hybrid_hdp
 
-from .common import Options, load, table
+from ..common import Options, load, table
 
 ETA, DRAWS, THIN, LONGEST = 0.1, 10, 5, 200
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from sgmc_jax.bnp import DirichletProcess, NormalInverseWishart, hybrid_mixture, warm_mixture
 
-from .common import Options, curves, held_out, planted_mixture, table, timed
+from ..common import Options, curves, table, timed
+from .common import held_out, planted_mixture
 
 CLUSTERS, DIM = 20, 8
 

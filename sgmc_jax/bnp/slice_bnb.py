@@ -115,13 +115,13 @@ class SliceBNB(Kernel):
         group = jnp.repeat(jnp.arange(labels.shape[0]), width, total_repeat_length=labels.size)
         index = (shard.start * width + jnp.arange(labels.size)).astype(jnp.uint32)
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shard.items.items)
-        rank = jnp.argsort(atoms.order) + 1
+        rank, known, last = self._ranks(atoms)
         spare = -self.decay * jnp.log(item_uniforms(level_key, index, atoms.place.dtype))
         level = rank[labels.ravel()] + jnp.floor(spare).astype(jnp.int32)
-        lost = atoms.lost | jnp.any(present & (level > atoms.number))
+        lost = atoms.lost | jnp.any(present & (level > last))
         logits = self.family.scores(params, flat) + log_rates[:, group]
         logits = logits + (rank / self.decay).astype(logits.dtype)[:, None]
-        allowed = (rank[:, None] <= level) & (rank <= atoms.number)[:, None]
+        allowed = (rank[:, None] <= level) & known[:, None]
         uniforms = item_uniforms(label_key, index, logits.dtype)
         drawn = pick_columns(jnp.where(allowed, logits, -jnp.inf), uniforms)
         labels = jnp.where(present, drawn, labels.ravel()).reshape(labels.shape)
@@ -129,6 +129,11 @@ class SliceBNB(Kernel):
         shared = shared | own.kept(atoms)
         state = self._state(Dist(shared, {"assignment": labels}), shard, lost)
         return state, state.slots
+
+    def _ranks(self, atoms: Ordered) -> tuple[Int[Array, " K"], Bool[Array, " K"], Any]:
+        """The rank of every slot, which slots have an atom, and up to what rank all have one."""
+        rank = jnp.argsort(atoms.order) + 1
+        return rank, rank <= atoms.number, atoms.number
 
     def check(self, position: Any, data: Data) -> None:
         check_group_start(self.family, self.capacity, position, data)

@@ -123,9 +123,9 @@ class SliceCRM(ModelKernel):
     ) -> tuple[Int[Array, "K n"], Bool[Array, ""]]:
         """New entries of the columns up to each row's level, from the last to the first.
 
-        A row whose last column is k has the weight e^(k / decay), the inverse of its slice's
-        density. So an entry matters to that only where no later column has one; then the last is
-        either k or the last before it, none of which has been visited.
+        A row's level has a law that depends on its last column alone. So an entry matters to that
+        only where no later column has one; then the last is either k or the last before it, none of
+        which has been visited.
 
         Returns:
             the entries, and whether a level is beyond the atoms that are known.
@@ -135,8 +135,8 @@ class SliceCRM(ModelKernel):
         ranks = jnp.arange(1, self.capacity + 1)[:, None]
         until = jax.lax.cummax(jnp.where(rows.features[atoms.order] > 0, ranks, 0), axis=0)
         before = jnp.concatenate([jnp.zeros_like(until[:1]), until[:-1]])
-        spare = -self.decay * jnp.log(item_uniforms(now.level_key, index, dtype))
-        level = jnp.where(rows.real, until[-1] + jnp.floor(spare).astype(jnp.int32), 0)
+        level = self._level(until[-1], item_uniforms(now.level_key, index, dtype))
+        level = jnp.where(rows.real, level, 0)
         visited = jnp.minimum(jnp.max(level), self.capacity)
         (cipher,) = word_keys(now.entry_key, 1)
 
@@ -147,7 +147,7 @@ class SliceCRM(ModelKernel):
             word, _ = word_pair(cipher, index, k, dtype)
 
             def log_step(lower: Array) -> Array:
-                gain = self._gain(j + 1 - before[j], (lower == 0) & ~above)
+                gain = self._gain(j + 1, before[j], level, (lower == 0) & ~above)
                 return process.log_step(atoms.log_weight[k], lower) + gain.astype(dtype)
 
             new, likelihood = draw_entries(
@@ -160,9 +160,18 @@ class SliceCRM(ModelKernel):
         features = jax.lax.fori_loop(0, visited, column, start)[0]
         return features, jnp.any(level > atoms.number)
 
-    def _gain(self, further: Int[Array, " n"], longer: Bool[Array, " n"]) -> Float[Array, " n"]:
-        """What an entry adds to a row's log weight if it makes it so much longer."""
-        return jnp.where(longer, further / self.decay, 0)
+    def _gain(self, last: Array, before: Array, level: Array, longer: Array) -> Array:
+        """What an entry adds to a row's log weight where it makes it longer."""
+        gain = self._log_level(last, level) - self._log_level(before, level)
+        return jnp.where(longer, gain, 0)
+
+    def _level(self, last: Int[Array, " n"], uniforms: Float[Array, " n"]) -> Int[Array, " n"]:
+        """K_n = k_n + J,   P(J = j) = (1 - q) q^j,   q = e^(-1 / decay)."""
+        return last + jnp.floor(-self.decay * jnp.log(uniforms)).astype(jnp.int32)
+
+    def _log_level(self, last: Int[Array, "*n"], level: Int[Array, " n"]) -> Float[Array, "*n"]:
+        """log P(K_n | k_n) but for what does not depend on k_n, where K_n >= k_n."""
+        return last / self.decay
 
     def _blocks(self, data: Data) -> Blocks:
         return Blocks.of(data, self.comm.size, self.comm)

@@ -360,7 +360,7 @@ def test_levels_that_do_not_follow_the_entries(monkeypatch):
     """Planted: an entry makes its row longer whatever comes after it."""
 
     honest = module.SliceCRM._gain
-    always = lambda self, further, longer: honest(self, further, jnp.ones_like(longer))
+    always = lambda self, *args: honest(self, *args[:-1], jnp.ones_like(args[-1]))
     monkeypatch.setattr(module.SliceCRM, "_gain", always)
     fails(sliced(), binary(beta(2.0)))
 
@@ -368,20 +368,21 @@ def test_levels_that_do_not_follow_the_entries(monkeypatch):
 @full
 def test_entries_without_the_density_of_their_slice(monkeypatch):
     """Planted: the weight e^(k / decay) left out."""
-    monkeypatch.setattr(module.SliceCRM, "_gain", lambda self, further, longer: 0.0 * further)
+    monkeypatch.setattr(module.SliceCRM, "_log_level", lambda self, last, level: 0.0 * last)
     fails(sliced(), binary(beta(2.0)))
 
 
 @full
 def test_empty_features_that_are_not_drawn_anew(monkeypatch):
     """Planted: empty ones of a series that starts after the last one in use."""
-    honest = module.in_order
+    weights = importlib.import_module("sgmc_jax.bnp._weights")
+    honest = weights.in_order
 
     def after(used, empty):
         last = jnp.max(jnp.where(used.known, used.place, 0))
         return honest(used, empty._replace(place=empty.place + last))
 
-    monkeypatch.setattr(module, "in_order", after)
+    monkeypatch.setattr(weights, "in_order", after)
     fails(sliced(), binary(beta(2.0)))
 
 

@@ -1,0 +1,10 @@
+"""Slice sampling of completely random measures: tables and pictures."""
+
+from __future__ import annotations
+
+from ..common import main
+
+PARTS = ("features", "truncation", "documents")
+
+if __name__ == "__main__":
+    raise SystemExit(main(PARTS, __package__, __doc__))

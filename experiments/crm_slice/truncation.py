@@ -1,0 +1,110 @@
+"""Figure 3b: the error of held-out items, truncated at several levels and adaptively."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from sgmc_jax import Kernel, sample
+from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, slice_features
+from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
+
+from ..common import Options, curves, table
+from .comparators import truncated
+from .features import draw
+
+TRAIN, TEST, FEATURES, DIM = 300, 200, 20, 12
+NOISE, SCALE, MASS = 0.5, 0.5, 2.0
+LEVELS = (5, 10, 15, 20, 30)
+STARTS, SWEEPS = 8, 20
+
+
+class Curve(NamedTuple):
+    """Seconds of processor time, the held-out error by then, and the number of features."""
+
+    seconds: np.ndarray
+    error: np.ndarray
+    features: np.ndarray
+
+
+def kernels() -> dict[str, Kernel]:
+    """The slice sampler, and Gibbs samplers of its model with the first K atoms."""
+    family, process = LinearGaussian(DIM, NOISE, SCALE), BetaBernoulli(MASS)
+    series = bondesson(BetaProcess(MASS))
+    cut = {f"K = {num}": truncated(series, Bernoulli(), family, num) for num in LEVELS}
+    return {"slice": slice_features(process, family, decay=1.0, capacity=32)} | cut
+
+
+def error(key: Array, values: Float[Array, "K D"], items: Float[Array, "n D"]) -> Array:
+    """The mean over items of min_x |y - x A|, x of zeros and ones.
+
+    By coordinate descent from zeros and from random entries, the best of all.
+    """
+    square = jnp.sum(values**2, axis=1)
+
+    def sweep(_: int, x: Float[Array, "n K"]) -> Float[Array, "n K"]:
+        def column(k: int, x: Float[Array, "n K"]) -> Float[Array, "n K"]:
+            rest = items - x.at[:, k].set(0.0) @ values
+            return x.at[:, k].set((2 * rest @ values[k] > square[k]).astype(x.dtype))
+
+        return jax.lax.fori_loop(0, len(values), column, x)
+
+    def one(x: Float[Array, "n K"]) -> Float[Array, " n"]:
+        x = jax.lax.fori_loop(0, SWEEPS, sweep, x)
+        return jnp.linalg.norm(items - x @ values, axis=1)
+
+    shape = (STARTS, len(items), len(values))
+    starts = jax.random.bernoulli(key, 0.3, shape).astype(values.dtype).at[0].set(0.0)
+    return jnp.mean(jnp.min(jax.lax.map(one, starts), axis=0))
+
+
+def measure(key: Array, kernel: Kernel, train: Any, test: Any, num: int, thin: int) -> Curve:
+    """A run from no features but one, timed; then the error of its draws."""
+
+    def record(state: Any, info: Any) -> tuple[Array, Array]:
+        return state.position.shared["parameters"] * (state.sums.counts > 0)[:, None], info.active
+
+    def chain() -> Any:
+        return sample(key, kernel, None, train, num_steps=num, thin=thin, record=record)
+
+    capacity = chain().capacity
+    if capacity is not None:
+        kernel = kernel.resize(capacity)
+    chain()
+    began = time.process_time()
+    values, active = chain().trace
+    seconds = (time.process_time() - began) / len(values)
+    errors = jax.jit(lambda values: jax.lax.map(lambda v: error(key, v, test), values))
+    steps = seconds * np.arange(1, len(values) + 1)
+    return Curve(steps, np.asarray(errors(jnp.asarray(values))), np.asarray(active))
+
+
+def run(options: Options) -> str:
+    """A table and figure3b.png."""
+    num, thin, trials = (1_000, 10, 5) if options.full else (200, 10, 1)
+    found: dict[str, list[Curve]] = {name: [] for name in kernels()}
+    for seed in range(trials):
+        items = draw(TRAIN + TEST, FEATURES, DIM, MASS, NOISE, SCALE, seed).items
+        train, test = jnp.asarray(items[:TRAIN]), jnp.asarray(items[TRAIN:])
+        for name, kernel in kernels().items():
+            key = jax.random.fold_in(options.key, seed)
+            found[name].append(measure(key, kernel, train, test, num, thin))
+    rows, lines = [], {}
+    for name, each in found.items():
+        errors = np.array([c.error for c in each])
+        seconds = np.mean([c.seconds for c in each], axis=0)
+        half = slice(errors.shape[1] // 2, None)
+        active = np.mean([c.features[half] for c in each])
+        spread = errors[:, half].mean(1).std()
+        row = [name, f"{errors[:, half].mean():.4f}", f"{spread:.4f}", f"{active:.1f}"]
+        rows.append([*row, f"{1e3 * seconds[0] / thin:.2f}"])
+        lines[name] = seconds, errors.mean(0)
+    axes = ("seconds", "held-out error")
+    curves(options.out / "figure3b.png", {"": lines}, axes, log=True)
+    header = ["sampler", "error", "spread of the sets", "features in use", "ms a step"]
+    return table(header, rows)
