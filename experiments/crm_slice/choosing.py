@@ -1,0 +1,88 @@
+"""Which sampler for how many items, dimensions and features: one posterior, four kernels."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from sgmc_jax import Dist, Kernel, cycle, sample
+from sgmc_jax.bnp import (
+    BetaBernoulli,
+    LinearGaussian,
+    collapsed_features,
+    hybrid_features,
+    slice_features,
+)
+from sgmc_jax.diagnostics import ess
+
+from ..common import Options, table
+from .features import draw
+
+NOISE, SCALE, MASS, PER_BLOCK = 0.5, 1.0, 1.0, 50
+CHAINS = 4
+
+
+def kernels(num_items: int, dim: int) -> dict[str, tuple[Kernel, int]]:
+    """Samplers of one posterior, and how many steps of each cost about as much."""
+    parts = BetaBernoulli(MASS), LinearGaussian(dim, NOISE, SCALE)
+    blocks = num_items // PER_BLOCK
+    slices = slice_features(*parts, decay=2.0, capacity=32)
+    hybrid = hybrid_features(*parts, blocks=blocks, capacity=32)
+    return {
+        "slice": (slices, 4),
+        f"hybrid, {blocks} blocks": (hybrid, 2),
+        "both in turn": (cycle(slices, hybrid), 1),
+        "collapsed": (collapsed_features(*parts, capacity=32), 1),
+    }
+
+
+class Found(NamedTuple):
+    """Means of the numbers of features and of entries, with errors; ESS a second; seconds a step."""
+
+    means: np.ndarray
+    errors: np.ndarray
+    speeds: np.ndarray
+    seconds: float
+
+
+def record(state: Any, info: Any) -> Array:
+    """The number of features and that of entries."""
+    z = state.position.local["features"]
+    return jnp.stack([jnp.sum(jnp.any(z, axis=0)), jnp.sum(z)]).astype(jnp.float32)
+
+
+def measure(key: Array, kernel: Kernel, items: Any, start: Any, num: int) -> Found:
+    """Chains from the entries that made the data; the first fifth is left out."""
+    args = {"num_chains": CHAINS, "record": record, "chunk": num}
+    first = sample(key, kernel, start, items, num_steps=num, **args)
+    began = time.process_time()
+    last = sample(key, kernel, first, items, num_steps=num, **args)
+    seconds = (time.process_time() - began) / num / CHAINS
+    draws = np.asarray(last.trace, float)
+    size = np.asarray(ess(draws.astype(np.float32)))
+    errors = draws.std(axis=(0, 1)) / np.sqrt(size)
+    return Found(draws.mean(axis=(0, 1)), errors, size / (num * CHAINS * seconds), seconds)
+
+
+def run(options: Options) -> str:
+    """A table."""
+    sizes = [(200, 8, 5), (200, 32, 5), (200, 32, 12), (2_000, 8, 5), (2_000, 32, 12)]
+    base = 400 if options.full else 40
+    rows = []
+    for num_items, dim, num in sizes if options.full else sizes[:2]:
+        problem = draw(num_items, num, dim, num / 5, NOISE, SCALE, seed=1)
+        used = problem.features.any(axis=0)
+        start = Dist({}, {"features": problem.features[:, used]})
+        for name, (kernel, times) in kernels(num_items, dim).items():
+            steps = times * base * 200 // num_items if num_items > 200 else times * base
+            found = measure(options.key, kernel, jnp.asarray(problem.items), start, max(steps, 40))
+            mean = [f"{m:.2f} +- {e:.2f}" for m, e in zip(found.means, found.errors)]
+            speed = [f"{s:.2f}" for s in found.speeds]
+            row = [f"{num_items:,}", dim, int(used.sum()), name, f"{1e3 * found.seconds:.2f}"]
+            rows.append([*row, mean[0], speed[0], mean[1], speed[1]])
+    header = ["items", "dimensions", "planted", "sampler", "ms a step"]
+    return table(header + ["features", "ESS a second", "entries", "ESS a second"], rows)

@@ -1,0 +1,174 @@
+"""Figures 4a and 4b: topics of papers, by slices in a series and in rounds."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from sgmc_jax import Kernel, sample
+from sgmc_jax.bnp import BetaProcess, DirichletCategorical, Groups, slice_bnb
+from sgmc_jax.bnp.slice_bnb import shapes
+from sgmc_jax.diagnostics import ess
+
+from ..common import Options, curves, load, table
+from .superposition import SuperpositionBNB, superposition_bnb
+
+PROCESS, ETA = BetaProcess(1.0, 1.1), 0.1
+RAREST, HELD_OUT, LONGEST = 50, 0.3, 1_000
+START = 20
+
+
+class Corpus(NamedTuple):
+    """Words of documents to learn from, and of the same documents to be told."""
+
+    train: Groups
+    test: Groups
+    words: np.ndarray
+
+
+def corpus(options: Options, name: str, num: int) -> Corpus:
+    """The first `num` documents of a random order, of words with more than 50 occurrences in them.
+
+    Of longer documents a thousand words are kept, at random; of all words 30 % are held out.
+    """
+    data = load(options, f"{name}.npz", f"{name}, rows of counts and a vocabulary")
+    counts, indices, begins = (data[part] for part in ("data", "indices", "indptr"))
+    rng = np.random.default_rng(0)
+    chosen = rng.permutation(len(begins) - 1)[:num]
+    rows = [slice(begins[i], begins[i + 1]) for i in chosen]
+    documents = [np.repeat(indices[r].astype(int), counts[r].astype(int)) for r in rows]
+    documents = [rng.permutation(words)[:LONGEST] for words in documents]
+    often = np.bincount(np.concatenate(documents)) > RAREST * min(1, num / 200)
+    place = np.cumsum(often) - 1
+    kept = [place[words[often[words]]].astype(np.int32) for words in documents]
+    kept = [words for words in kept if len(words) > 9]
+    ends = [int((1 - HELD_OUT) * len(words)) for words in kept]
+    train = Groups.from_list([words[:end] for words, end in zip(kept, ends)])
+    test = Groups.from_list([words[end:] for words, end in zip(kept, ends)])
+    return Corpus(train, test, data["vocab"][: len(often)][often])
+
+
+def kernels(size: int, capacity: int) -> dict[str, Kernel]:
+    """The same model twice."""
+    family = DirichletCategorical(ETA, size=size)
+    return {
+        "slice": slice_bnb(PROCESS, family, decay=3.0, capacity=capacity),
+        "superposition": superposition_bnb(PROCESS, family, decay=3.0, capacity=capacity),
+    }
+
+
+def counts_of(labels: Int[Array, "G L"], size: Array, capacity: int) -> Int[Array, "G K"]:
+    """How many words of each document are in each topic."""
+    present = jnp.arange(labels.shape[1]) < jnp.asarray(size)[:, None]
+    add = lambda labels, some: jnp.zeros(capacity, jnp.int32).at[labels].add(some)
+    return jax.vmap(add)(labels, present.astype(jnp.int32))
+
+
+class Kept(NamedTuple):
+    """Of a step: parity of the pairs of documents and topics, topics, probabilities of words."""
+
+    even: Array
+    active: Array
+    chance: Float[Array, "G L"]
+
+
+def recorder(data: Corpus, kernel: Kernel) -> Any:
+    """What is kept of a step of a kernel.
+
+    A document's rates have, given the labels and weights, the means
+
+        (r + x_k) (A_k + x_k) / (c + r + x_k),
+
+    topics the posterior means of their proportions; those not in use have no share.
+    """
+    size, test = jnp.asarray(data.train.size), jnp.asarray(data.test.items)
+    a, c = PROCESS.mass, PROCESS.concentration
+
+    def record(state: Any, info: Any) -> Kept:
+        stats, (shared, local) = state.sums.statistics, state.position
+        x = counts_of(local["assignment"], size, len(stats.count))
+        v, g = (shared["series"][part] for part in ("v", "g"))
+        in_rounds = isinstance(kernel, SuperpositionBNB)
+        first, _ = shapes(PROCESS, v if in_rounds else kernel.series.log_tau(v, g))  # type: ignore
+        r = (size * (c - 1) / (a * c))[:, None]
+        rate = (r + x) * (first + x) / (c + r + x) * (stats.count > 0)
+        share = rate / rate.sum(axis=1, keepdims=True)
+        topics = stats.total + ETA
+        topics = topics / topics.sum(axis=1, keepdims=True)
+        chance = jnp.einsum("gk,kgl->gl", share, topics[:, test])
+        return Kept(jnp.sum(x > 0) % 2 == 0, info.active, chance)
+
+    return record
+
+
+class Curve(NamedTuple):
+    """Seconds a step, effective samples a step of two functions, topics, and perplexities."""
+
+    seconds: float
+    parity: float
+    number: float
+    active: float
+    perplexity: np.ndarray
+
+
+def measure(key: Array, name: str, data: Corpus, num: int, thin: int) -> Curve:
+    """A run from random topics; its last half is judged, and timed once more."""
+    width = data.train.items.shape
+    start = jax.random.randint(key, width, 0, START)
+    kernel = kernels(len(data.words), 64)[name]
+    record = recorder(data, kernel)
+
+    def chain(position: Any, steps: int, thin: int) -> Any:
+        args = {"num_steps": steps, "thin": thin, "record": record, "chunk": steps}
+        return sample(key, kernel, position, data.train, **args)
+
+    first = chain(start, num, thin)
+    kernel = kernel.resize(first.capacity)
+    last = chain(first, num // 2, 1)
+    began = time.process_time()
+    last = chain(last, num // 2, 1)
+    seconds = (time.process_time() - began) / (num // 2)
+    per_step = lambda x: float(ess(np.asarray(x, np.float32)[None], kind="batch_means")) / len(x)
+    present = np.arange(data.test.items.shape[1]) < np.asarray(data.test.size)[:, None]
+    nats = -np.log(np.asarray(first.trace.chance, float)[:, present]).mean(axis=1)
+    even, active = last.trace.even, last.trace.active
+    return Curve(seconds, per_step(even), per_step(active), active.mean(), np.exp(nats))
+
+
+def run(options: Options) -> str:
+    """A table, figure4a.png and figure4b.png."""
+    sets = {
+        "nips_1987_1999": (50, 100, 200) if options.full else (25,),
+        "cs_abstracts_2015_2020": (500, 1_000, 2_000) if options.full else (100,),
+    }
+    num, thin = (200, 5) if options.full else (40, 5)
+    rows, rates, perplexity = [], {}, {}
+    for corpus_name, sizes in sets.items():
+        for n in sizes:
+            data = corpus(options, corpus_name, n)
+            num_words = int(np.sum(data.train.size))
+            for name in kernels(2, 2):
+                curve = measure(options.key, name, data, num, thin)
+                ends = curve.perplexity[-len(curve.perplexity) // 4 :].mean()
+                speed = [curve.parity / curve.seconds, curve.number / curve.seconds]
+                row = [corpus_name, n, f"{num_words:,}", name, f"{1e3 * curve.seconds:.0f}"]
+                row += [f"{curve.active:.0f}", *(f"{x:.2f}" for x in speed), f"{ends:,.0f}"]
+                rows.append(row)
+                rates.setdefault(corpus_name, {}).setdefault(name, []).append((n, speed[0]))
+                steps = thin * np.arange(1, len(curve.perplexity) + 1)
+                lines = perplexity.setdefault(f"{corpus_name}, {n} documents", {})
+                lines[name] = curve.seconds * steps, curve.perplexity
+    panels = {
+        title: {name: tuple(np.array(points).T) for name, points in lines.items()}
+        for title, lines in rates.items()
+    }
+    curves(options.out / "figure4a.png", panels, ("documents", "ESS a second"), log=True)
+    curves(options.out / "figure4b.png", perplexity, ("seconds", "perplexity"))
+    header = ["corpus", "documents", "words", "sampler", "ms a step", "topics"]
+    header += ["ESS a second of the parity", "of the number of topics", "perplexity"]
+    return table(header, rows)
