@@ -41,7 +41,7 @@ def kernels(num_items: int, dim: int) -> dict[str, tuple[Kernel, int]]:
 
 
 class Found(NamedTuple):
-    """Means of the numbers of features and of entries, with errors; ESS a second; seconds a step."""
+    """Of the numbers of features and of entries: means, errors, ESS a second; seconds a step."""
 
     means: np.ndarray
     errors: np.ndarray

@@ -1,0 +1,55 @@
+"""What the experiments with slice samplers measure by."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+common = pytest.importorskip("experiments.common")
+
+KEY = jax.random.key(0)
+
+
+def test_the_held_out_error_is_that_of_the_best_entries():
+    from experiments.crm_slice.truncation import error
+
+    rng = np.random.default_rng(0)
+    values, items = rng.normal(size=(4, 6)), rng.normal(size=(9, 6))
+    sums = np.array(list(itertools.product((0, 1), repeat=4))) @ values
+    best = np.linalg.norm(items[:, None] - sums, axis=2).min(1).mean()
+    values, items = (jnp.asarray(x, jnp.float32) for x in (values, items))
+    assert abs(error(KEY, values, items) - best) < 1e-5
+
+
+def test_a_problem_has_the_sizes_of_the_paper():
+    from experiments.crm_slice.features import planted
+
+    problem = planted(10_000)
+    assert problem.items.shape == (10_000, 20) and problem.features.shape == (10_000, 20)
+
+
+def corpus(folder, num):
+    from experiments.crm_slice.documents import corpus
+
+    return corpus(common.Options(KEY, False, folder, folder), "words", num)
+
+
+def test_words_of_documents_are_held_out(tmp_path):
+    """Of 40 documents of five words, each 6, 5, 4, 3 and 0 times; the rarest is left out."""
+    counts, vocab = np.tile(np.array([6, 5, 4, 3], np.uint8), 40), np.array(list("abcde"))
+    indices = np.tile(np.arange(4, dtype=np.uint16), 40)
+    begins = np.arange(0, 161, 4, dtype=np.int32)
+    np.savez(tmp_path / "words.npz", data=counts, indices=indices, indptr=begins, vocab=vocab)
+    made = corpus(tmp_path, 40)
+    assert made.words.tolist() == ["a", "b", "c", "d"]
+    assert set(np.asarray(made.train.size)) == {12} and set(np.asarray(made.test.size)) == {6}
+    both = np.concatenate([np.asarray(made.train.items)[:, :12], np.asarray(made.test.items)], 1)
+    assert all(np.bincount(row).tolist() == [6, 5, 4, 3] for row in both)
+
+
+def test_a_corpus_that_is_missing(tmp_path):
+    with pytest.raises(SystemExit, match="words.npz is missing: put words, rows of counts"):
+        corpus(tmp_path, 1)
