@@ -187,23 +187,23 @@ BINOMIAL = CountLikelihood.from_function(
 )
 GENERAL = {
     "beta": (bondesson(BetaProcess(MASS, 2.0)), Bernoulli(), LINEAR),
-    "stable beta": (rejection(StableBetaProcess(0.6, 1.0, 0.3)), Bernoulli(), LINEAR),
-    "stable beta, inverse": (inverse_levy(StableBetaProcess(0.6, 0.5, 0.3)), Bernoulli(), LINEAR),
+    "stable beta": (rejection(StableBetaProcess(0.6, 1.0, 0.15)), Bernoulli(), LINEAR),
+    "stable beta, inverse": (inverse_levy(StableBetaProcess(0.6, 0.5, 0.15)), Bernoulli(), LINEAR),
     "odds": (bondesson(BetaPrimeProcess(MASS, 2.0)), OddsBernoulli(), LINEAR),
     "gamma": (bondesson(GammaProcess(0.4, 8.0)), Poisson(), WIDE),
     "own series": (OWN, Poisson(), WIDE),
-    "generalized gamma": (rejection(GeneralizedGammaProcess(0.3, 8.0, 0.3)), Poisson(), WIDE),
+    "generalized gamma": (rejection(GeneralizedGammaProcess(0.3, 8.0, 0.15)), Poisson(), WIDE),
     "negative binomial": (bondesson(BetaProcess(0.3, 8.0)), NegativeBinomial(1.5), WIDE),
     "own counts": (bondesson(BetaProcess(0.4, 6.0)), BINOMIAL, WIDE),
 }
 GENERAL_LAWS = {
     "beta": lambda: binary(beta(2.0)),
-    "stable beta": lambda: binary(beta(1.0, 0.3, 0.6)),
-    "stable beta, inverse": lambda: binary(beta(0.5, 0.3, 0.6)),
+    "stable beta": lambda: binary(beta(1.0, 0.15, 0.6)),
+    "stable beta, inverse": lambda: binary(beta(0.5, 0.15, 0.6)),
     "odds": lambda: binary(beta_prime(2.0)),
     "gamma": lambda: whole(gamma(8.0)),
     "own series": lambda: whole(gamma(8.0)),
-    "generalized gamma": lambda: whole(gamma(8.0, 0.3, 0.3)),
+    "generalized gamma": lambda: whole(gamma(8.0, 0.15, 0.3)),
     "negative binomial": lambda: whole(negative_binomial(8.0, 1.5, 0.3)),
     "own counts": lambda: whole(at_most_two(6.0)),
 }
