@@ -143,10 +143,10 @@ def measure(key: Array, name: str, data: Corpus, num: int, thin: int) -> Curve:
 def run(options: Options) -> str:
     """A table, figure4a.png and figure4b.png."""
     sets = {
-        "nips_1987_1999": (50, 100, 200) if options.full else (25,),
-        "cs_abstracts_2015_2020": (500, 1_000, 2_000) if options.full else (100,),
+        "nips_1987_1999": (25, 50, 100) if options.full else (25,),
+        "cs_abstracts_2015_2020": (250, 500, 1_000) if options.full else (100,),
     }
-    num, thin = (200, 5) if options.full else (40, 5)
+    num, thin = (100, 5) if options.full else (40, 5)
     rows, rates, perplexity = [], {}, {}
     for corpus_name, sizes in sets.items():
         for n in sizes:
