@@ -44,17 +44,7 @@ KEY, RNG = jax.random.key(0), np.random.default_rng(0)
 # Two hundred images of 36 pixels, sums of four features and noise.
 
 # %%
-PICTURES = """
-.#....  ...###  ......  ......
-###...  ...#.#  ......  ......
-.#....  ...###  ......  ......
-......  ......  #.....  ...###
-......  ......  ##....  ....#.
-......  ......  ###...  ....#.
-"""
-lines = [line.split() for line in PICTURES.strip().splitlines()]
-planted = np.array([[[c == "#" for c in row] for row in rows] for rows in zip(*lines)], float)
-planted = planted.reshape(4, 36)
+planted = np.kron(np.eye(4).reshape(4, 2, 2), np.ones((3, 3))).reshape(4, 36)  # one corner each
 entries = RNG.integers(0, 2, (200, 4))
 images = (entries @ planted + 0.5 * RNG.normal(size=(200, 36))).astype(np.float32)
 

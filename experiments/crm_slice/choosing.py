@@ -56,7 +56,7 @@ def record(state: Any, info: Any) -> Array:
 
 
 def measure(key: Array, kernel: Kernel, items: Any, start: Any, num: int) -> Found:
-    """Chains from the entries that made the data; the first fifth is left out."""
+    """Chains from the entries that made the data; as many steps as are kept go before."""
     args = {"num_chains": CHAINS, "record": record, "chunk": num}
     first = sample(key, kernel, start, items, num_steps=num, **args)
     began = time.process_time()

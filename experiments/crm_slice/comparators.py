@@ -77,6 +77,7 @@ class TruncatedWeights(SeriesWeights):
 
 
 def _last(place: Float[Array, " K"]) -> Array:
+    """Minus the log density of the first K places of a series, in no order."""
     return jnp.max(place)
 
 
@@ -113,4 +114,4 @@ def truncated(
 
 def double_slice(kernel: SliceCRM) -> DoubleSlice:
     """The same sampler with other levels."""
-    return DoubleSlice(kernel.model, decay=1.0, capacity=kernel.capacity)
+    return DoubleSlice(kernel.model, decay=kernel.decay, capacity=kernel.capacity)

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from sgmc_jax import Kernel, sample
+from sgmc_jax import sample
 from sgmc_jax.bnp import BetaProcess, DirichletCategorical, Groups, slice_bnb
-from sgmc_jax.bnp.slice_bnb import shapes
+from sgmc_jax.bnp.slice_bnb import SliceBNB, shapes
 from sgmc_jax.diagnostics import ess
 
 from ..common import Options, curves, load, table
-from .superposition import SuperpositionBNB, superposition_bnb
+from .superposition import superposition_bnb
 
 PROCESS, ETA = BetaProcess(1.0, 1.1), 0.1
 RAREST, HELD_OUT, LONGEST = 50, 0.3, 1_000
@@ -53,7 +53,7 @@ def corpus(options: Options, name: str, num: int) -> Corpus:
     return Corpus(train, test, data["vocab"][: len(often)][often])
 
 
-def kernels(size: int, capacity: int) -> dict[str, Kernel]:
+def kernels(size: int, capacity: int) -> dict[str, SliceBNB]:
     """The same model twice."""
     family = DirichletCategorical(ETA, size=size)
     return {
@@ -77,7 +77,7 @@ class Kept(NamedTuple):
     chance: Float[Array, "G L"]
 
 
-def recorder(data: Corpus, kernel: Kernel) -> Any:
+def recorder(data: Corpus, kernel: SliceBNB) -> Any:
     """What is kept of a step of a kernel.
 
     A document's rates have, given the labels and weights, the means
@@ -92,9 +92,7 @@ def recorder(data: Corpus, kernel: Kernel) -> Any:
     def record(state: Any, info: Any) -> Kept:
         stats, (shared, local) = state.sums.statistics, state.position
         x = counts_of(local["assignment"], size, len(stats.count))
-        v, g = (shared["series"][part] for part in ("v", "g"))
-        in_rounds = isinstance(kernel, SuperpositionBNB)
-        first, _ = shapes(PROCESS, v if in_rounds else kernel.series.log_tau(v, g))  # type: ignore
+        first, _ = shapes(PROCESS, kernel.log_theta(shared))
         r = (size * (c - 1) / (a * c))[:, None]
         rate = (r + x) * (first + x) / (c + r + x) * (stats.count > 0)
         share = rate / rate.sum(axis=1, keepdims=True)

@@ -115,6 +115,9 @@ class SuperpositionBNB(SliceBNB):
         counts = super()._weights(shard).counts
         return Rounds(self.series, counts)
 
+    def log_theta(self, shared: dict[str, Any]) -> Float[Array, " K"]:
+        return shared["series"]["v"]
+
     def _ranks(self, atoms: Ordered) -> tuple[Int[Array, " K"], Bool[Array, " K"], Any]:
         rank = atoms.place.astype(jnp.int32)
         return rank, rank < _LAST, atoms.number

@@ -50,5 +50,6 @@ from .slice_mixture import slice_mixture as slice_mixture
 from .split_merge import SplitMergeInfo as SplitMergeInfo
 from .split_merge import SplitMergeState as SplitMergeState
 from .split_merge import split_merge as split_merge
+from .stochastic_slice import StochasticSliceState as StochasticSliceState
 from .uncollapsed_mixture import uncollapsed_mixture as uncollapsed_mixture
 from .warm_mixture import warm_mixture as warm_mixture

@@ -130,6 +130,10 @@ class SliceBNB(Kernel):
         state = self._state(Dist(shared, {"assignment": labels}), shard, lost)
         return state, state.slots
 
+    def log_theta(self, shared: dict[str, Any]) -> Float[Array, " K"]:
+        """The log weights of all slots at a position."""
+        return self.series.log_tau(shared["series"]["v"], shared["series"]["g"])
+
     def _ranks(self, atoms: Ordered) -> tuple[Int[Array, " K"], Bool[Array, " K"], Any]:
         """The rank of every slot, which slots have an atom, and up to what rank all have one."""
         rank = jnp.argsort(atoms.order) + 1

@@ -39,8 +39,8 @@ def slice_mixture(
         z_i ~ w_k f(x_i | theta_k) among the open k     all points of open clusters at once
 
     while a point of a closed cluster stays where it is. The runner adds slots until all open atoms
-    have one; their number hardly grows with the tail of the process, which does not decay for
-    discounts near 1.
+    have one: besides the clusters these are at most Poisson(5 N w_0), however slowly the weights of
+    the process decay.
 
     With `batch_size`, only the points of a random batch are moved, and the sizes and statistics of
     the clusters are kept up to date. That is exact too (a random scan), and a step costs O(batch).
@@ -54,8 +54,8 @@ def slice_mixture(
     and after them c is counted anew from all labels, each drawn when its point was last in a batch.
     Until then no slots are added for atoms without points.
 
-    With `weights="scir"` or `"sgrld"` the first two lines see nothing but the batch S of n points
-    and the labels that these have from their last visits: with the estimates
+    With `weights="scir"` or `"sgrld"` weights and parameters see nothing but the batch S of n
+    points and the labels that these have from their last visits: with the estimates
 
         m_j = (N/n) #{i in S: z_i = j},    c_j = (N/n) sum_{i in S, z_i = j} x_i
 
@@ -70,10 +70,10 @@ def slice_mixture(
     w_j > u_i, for the points of the batch; the runner adds slots until no other stick can be longer
     than the shortest u_i.
 
-    On an engine this is the distributed slice sampler of Ge et al.: labels stay on the shards,
-    which draw the same mixture from one key and meet once a step, to add up the sizes and
-    statistics of the clusters. There w_0 is broken into sticks until what is left is shorter than
-    the shortest slice, for which shards must meet once more.
+    On an engine labels stay on the shards, which draw the same mixture from one key and meet once a
+    step, to add up the sizes and statistics of the clusters, as in the distributed slice sampler of
+    Ge et al. There w_0 is broken into sticks until what is left is shorter than the shortest slice
+    of a point, for which shards must meet once more.
 
     Targets:
         the posterior of the partition (and of the hyper-parameters that have a prior), exactly;
@@ -132,7 +132,7 @@ def slice_mixture(
         as here for `"scir"` and `"sgrld"`, needs all sticks until less is left than the smallest.
         With slices of atoms in place of points, open if w > E / (5 N) with E ~ Exp(1), five points
         and a discount of .35 need 32 slots, not 8,192. Levels in the order of the sticks, as of
-        Kalli, Griffin and Walker (2011), need J with a probability of J^(1 - 1/d).
+        Kalli, Griffin and Walker (2011), need J slots with a probability that falls as J^(1 - 1/d).
         Papaspiliopoulos and Roberts (2008) for the exchanges; Ge, Chen, Wan and Ghahramani (2015),
         Distributed inference for Dirichlet process mixture models, for shards. Baker, Fearnhead,
         Fox and Nemeth (2018), appendix D, for the stochastic ones: they print the test of the

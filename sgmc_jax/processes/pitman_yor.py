@@ -118,10 +118,6 @@ class PitmanYor(Series):
         later = jnp.append(below, jnp.zeros((1,), below.dtype))
         return 1 - d + counts, a + jnp.arange(1, len(counts) + 1) * d + later
 
-    def draw_series(self, key: Any, hyper: Hyper, counts: Array) -> Sticks:
-        """Sticks, v_j ~ Beta(1 - d + m_j, a + j d + sum_{l>j} m_l) for j = 1, 2, ..."""
-        return Sticks(*log_beta(key, *self.stick_shapes(hyper, counts)))
-
     def log_weights(self, series: Sticks) -> tuple[Array, Array]:
         """log w_j = log v_j + sum_{l<j} log(1 - v_l)."""
         before, log_rest = _left_before(series.log_left)
@@ -167,7 +163,8 @@ class PitmanYor(Series):
         """The log weights of all slots; and, with one slot more, log r and log E."""
         weight_key, left_key, wait_key = jax.random.split(key, 3)
         a, d, used = hyper["concentration"], hyper["discount"], counts > 0
-        # an empty slot has the two gammas behind its V, a cluster's the one behind its weight
+        # Everything is drawn by slot, so that slots which are added change nothing: a cluster has
+        # the gamma behind its weight, an empty slot the two behind its V.
         left = log_gamma(left_key, jnp.where(used, 1.0, self._left_shapes(hyper, used)))
         shapes = jnp.append(a + jnp.sum(used) * d, jnp.where(used, counts, 1) - d)
         drawn = log_gamma(weight_key, shapes)

@@ -148,8 +148,8 @@ def test_a_cycle_that_grows_is_one_with_many_slots(other, x64):
         kernel = cycle(slice_mixture(process, NORMAL, capacity=slots), second)
         return sample(KEY, kernel, None, data, num_steps=20)
 
-    few, many = run(16), run(64)
-    assert few.capacity > 16 and not any(np.any(i.overflow) for i in few.info.kernel.kernels)
+    few, many = run(4), run(64)
+    assert few.capacity > 4 and not any(np.any(i.overflow) for i in few.info.kernel.kernels)
     labels = [run.trace.local["assignment"] for run in (few, many)]
     assert len(np.unique(labels[1][-1])) > 2
     assert np.array_equal(*labels)

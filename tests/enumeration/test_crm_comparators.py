@@ -74,9 +74,10 @@ def test_twenty_atoms_are_as_good_as_all():
 
 
 @full
-def test_places_without_their_prior(monkeypatch):
-    """Planted: e^(-max g) left out."""
-    monkeypatch.setattr(comparators, "_last", lambda g: 0.0)
+def test_places_with_half_their_prior(monkeypatch):
+    """Planted: e^(-max g / 2)."""
+    honest = comparators._last
+    monkeypatch.setattr(comparators, "_last", lambda g: honest(g) / 2)
     with pytest.raises(AssertionError, match="standard errors"):
         check(cut(2), two_atoms())
 
@@ -94,8 +95,8 @@ def test_superposition():
 
 
 @full
-def test_rounds_that_do_not_weigh(monkeypatch):
-    """Planted: (1 - theta)^r left out of the density of a weight."""
+def test_square_roots_of_weights(monkeypatch):
+    """Planted."""
     honest = superposition.Rounds.draw
 
     def wrong(self, key, shared, *args):

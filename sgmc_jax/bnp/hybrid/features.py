@@ -251,9 +251,5 @@ def hybrid_features(
     check_parts(process, family, (FeatureProcess, FeatureFamily))
     model = LatentFeatures(process, family)
     return Hybrid(
-        model,
-        blocks=blocks,
-        capacity=capacity,
-        schedule=schedule,
-        local_sweeps=local_sweeps,
+        model, blocks=blocks, capacity=capacity, schedule=schedule, local_sweeps=local_sweeps
     )

@@ -246,11 +246,7 @@ def hybrid_hdp(
     """
     model = GroupedMixture(process, family)
     return Hybrid(
-        model,
-        blocks=blocks,
-        capacity=capacity,
-        schedule=schedule,
-        local_sweeps=local_sweeps,
+        model, blocks=blocks, capacity=capacity, schedule=schedule, local_sweeps=local_sweeps
     )
 
 

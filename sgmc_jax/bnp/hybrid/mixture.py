@@ -199,11 +199,7 @@ def hybrid_mixture(
     """
     model = Mixture(process, family)
     return Hybrid(
-        model,
-        blocks=blocks,
-        capacity=capacity,
-        schedule=schedule,
-        local_sweeps=local_sweeps,
+        model, blocks=blocks, capacity=capacity, schedule=schedule, local_sweeps=local_sweeps
     )
 
 
