@@ -9,7 +9,19 @@ import os
 import platform
 from pathlib import Path
 
-_SUITES = ("a", "b", "c", "d", "mixture", "features", "topics", "compile", "memory", "gpu")
+_SUITES = (
+    "a",
+    "b",
+    "c",
+    "d",
+    "mixture",
+    "features",
+    "slices",
+    "topics",
+    "compile",
+    "memory",
+    "gpu",
+)
 _QUICK, _WHOLE = (0.05, 3), (1.0, 9)  # the share of the work, and the rounds
 _OUT = Path(__file__).parent / "RESULTS.md"
 _INTRO = """# Benchmarks

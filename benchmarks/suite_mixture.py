@@ -20,6 +20,7 @@ from sgmc_jax.bnp import (
     NormalInverseWishart,
     hybrid_mixture,
     kmeans_plus_plus,
+    slice_mixture,
     split_merge,
 )
 
@@ -130,6 +131,7 @@ def _sweeps(row: Row, rounds: int) -> Table:
         "matrix products": Case(lambda: floor(x, factors), 1),
         "hybrid_mixture": _steps(hybrid, start, x),
         "split_merge": _steps(split_merge(*_parts(row), capacity=capacity), start, x),
+        "slice_mixture": _steps(slice_mixture(*_parts(row), capacity=capacity), start, x),
     }
     timings = race(cases, rounds)
     bar = row.sweep / timings["matrix products"].median
@@ -137,6 +139,7 @@ def _sweeps(row: Row, rounds: int) -> Table:
         Line("matrix products"),
         Line("hybrid_mixture", "matrix products", None, {"matrix products": bar}),
         Line("split_merge", "matrix products"),
+        Line("slice_mixture", "matrix products"),
     ]
     note = (
         f"From the true labels; {capacity} slots, {blocks} blocks. The bar is {row.sweep:g} s. The "

@@ -34,6 +34,16 @@ from sgmc_jax.bnp import (
     slice_crm,
     slice_features,
 )
+from sgmc_jax.evaluation import (
+    NewItems,
+    bnb_proportions,
+    feature_images,
+    held_out_error,
+    perplexity,
+    top_words,
+    topic_counts,
+    word_distributions,
+)
 from sgmc_jax.processes import Bernoulli, StableBetaProcess, rejection
 
 KEY, RNG = jax.random.key(0), np.random.default_rng(0)
@@ -47,6 +57,9 @@ KEY, RNG = jax.random.key(0), np.random.default_rng(0)
 planted = np.kron(np.eye(4).reshape(4, 2, 2), np.ones((3, 3))).reshape(4, 36)  # one corner each
 entries = RNG.integers(0, 2, (200, 4))
 images = (entries @ planted + 0.5 * RNG.normal(size=(200, 36))).astype(np.float32)
+others = (RNG.integers(0, 2, (100, 4)) @ planted + 0.5 * RNG.normal(size=(100, 36))).astype(
+    np.float32
+)
 
 PARTS = (BetaBernoulli(1.0), LinearGaussian(36, 0.5, 1.0))
 slices = slice_features(*PARTS, capacity=32)
@@ -55,7 +68,9 @@ kernels = {"slices": slices, "hybrid": hybrid, "both in turn": cycle(slices, hyb
 
 
 def record(state, info):
-    return state.position.shared["parameters"], jnp.sum(state.position.local["features"], axis=0)
+    shared, local = state.position
+    counts = jnp.sum(local["features"], axis=0)
+    return counts, NewItems.of(PARTS[0], shared, counts, len(images))
 
 
 def number(state, info):
@@ -83,20 +98,34 @@ axes[0].legend(frameon=False)
 plt.show()
 
 # %% [markdown]
-# From one feature, hybrid steps find the others; slices alone hardly would, since a feature is born
-# by an image that takes one drawn from the prior.
+# From one feature, hybrid steps find more until the images are explained, if not always the four: a
+# sum of two corners, with either of them less, says the same. Slices alone hardly would, since a
+# feature is born by an image that takes one drawn from the prior.
 
 # %%
 run = sample(KEY, kernels["both in turn"], None, images, num_steps=400, record=record)
-values, counts = (np.asarray(part[-1]) for part in run.trace)
-largest = np.argsort(-counts)[:4]
-figure, axes = plt.subplots(2, 4, figsize=(6, 3))
-for ax, picture in zip(axes.ravel(), [*planted, *values[largest]]):
-    ax.imshow(picture.reshape(6, 6), cmap="gray")
-    ax.axis("off")
-axes[0, 0].set_title("planted", loc="left")
-axes[1, 0].set_title("found", loc="left")
-plt.show()
+counts, laws = jax.tree.map(jnp.asarray, run.trace)
+feature_images(laws.parameters[-1], counts[-1], (6, 6))
+
+# %% [markdown]
+# What the draws say of images that they have not seen: the distance from the nearest sum of
+# features, and the log density of an image with all entries summed out, averaged over draws. The
+# best that can be known is the density under what made the images.
+
+# %%
+last = jax.tree.map(lambda x: x[200::10], laws)
+densities = jax.vmap(lambda law: law.largest(8).log_prob(others))(last)
+told = jax.nn.logsumexp(densities, axis=0) - jnp.log(len(densities))
+best = NewItems(planted, np.full(4, 0.5), 0.5).log_prob(others)
+print("distance", held_out_error(KEY, laws.parameters[-1], others).mean().round(3))
+print("log density", told.mean().round(2), "of at best", best.mean().round(2))
+
+# %% [markdown]
+# And new images, drawn from the last draw's law.
+
+# %%
+drawn, _ = jax.tree.map(lambda x: x[-1], laws).draw(KEY, 8)
+feature_images(drawn, np.ones(8), (6, 6))
 
 # %% [markdown]
 # ## Another measure
@@ -119,16 +148,31 @@ print("features", np.asarray(run.trace)[:, 50:].mean().round(2), "in", run.capac
 square = np.eye(5)[:, None, :].repeat(5, 1).reshape(5, 25)  # columns
 topics = np.concatenate([square, square.reshape(5, 5, 5).swapaxes(1, 2).reshape(5, 25)]) / 5
 shares = RNG.dirichlet(np.full(10, 0.2), 60)
-words = [RNG.choice(25, size=80, p=share @ topics).astype(np.int32) for share in shares]
-documents = Groups.from_list(words)
-kernel = slice_bnb(BetaProcess(1.0, 2.0), DirichletCategorical(0.1, size=25), capacity=64)
+words = [RNG.choice(25, size=100, p=share @ topics).astype(np.int32) for share in shares]
+documents, held_out = (
+    Groups.from_list([row[part] for row in words]) for part in (slice(80), slice(80, None))
+)
+process, family = BetaProcess(1.0, 2.0), DirichletCategorical(0.1, size=25)
+kernel = slice_bnb(process, family, capacity=64)
 start = jax.random.randint(KEY, documents.items.shape, 0, 20)
-run = sample(KEY, kernel, start, documents, num_steps=300)
-stats = run.state.sums.statistics
-largest = np.argsort(-np.asarray(stats.count))[:10]
-figure, axes = plt.subplots(1, 10, figsize=(10, 1.2))
-for ax, total in zip(axes, np.asarray(stats.total)[largest]):
-    ax.imshow(total.reshape(5, 5), cmap="gray")
-    ax.axis("off")
-plt.show()
-print(int(np.sum(np.asarray(stats.count) > 0)), "topics in the last step")
+
+
+def judged(state, info):
+    """The topics, their words, and the proportions of all documents."""
+    stats, (shared, local) = state.sums.statistics, state.position
+    counts = topic_counts(local["assignment"], documents.size, len(stats.count))
+    share = bnb_proportions(process, kernel.log_theta(shared), counts)
+    return stats.count, word_distributions(family, stats), share
+
+
+run = sample(KEY, kernel, start, documents, num_steps=300, record=judged)
+counts, found, share = (jnp.asarray(part) for part in run.trace)
+feature_images(found[-1], counts[-1], (5, 5), num=10, columns=10)
+
+# %%
+names = [f"{row}{column}" for row in "abcde" for column in "12345"]
+for row in top_words(found[-1], names, 5, counts=counts[-1])[:3]:
+    print(*row)
+print("perplexity of held-out words:", end=" ")
+print("of one draw", perplexity(found[-1], share[-1], held_out).round(2), end=", ")
+print("of 15 draws", perplexity(found[::10][-15:], share[::10][-15:], held_out).round(2))

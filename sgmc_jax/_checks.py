@@ -22,6 +22,14 @@ def is_concrete(x: Any) -> bool:
     return not isinstance(x, jax.core.Tracer) and getattr(x, "is_fully_addressable", True)
 
 
+def certainly(test: Callable[..., Any], *values: Any) -> bool:
+    """Whether `test` is true somewhere, of numbers whose values are known.
+
+    It is asked of numpy's arrays: jax's have no truth to tell while something else is traced.
+    """
+    return all(map(is_concrete, values)) and bool(np.any(test(*map(np.asarray, values))))
+
+
 def number(name: str, value: Any) -> None:
     """Raise unless `value` is a real number, or an array of them."""
     if isinstance(value, list | tuple):

@@ -40,7 +40,7 @@ class PolynomialDecay(eqx.Module):
     def __check_init__(self):
         for name in ("scale", "offset", "power"):
             _checks.positive(name, getattr(self, name))
-        if _checks.is_concrete(self.power) and bool(jnp.any(self.power > 1)):
+        if _checks.certainly(lambda power: power > 1, self.power):
             raise ValueError(f"power must be at most 1, got {self.power}")
 
     def __call__(self, count: Array | int) -> Array:

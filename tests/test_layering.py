@@ -23,7 +23,7 @@ LAYERS = [
     {"splitting"},
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},
-    {"run", "checkpoint", "engines", "diagnostics"},
+    {"run", "checkpoint", "engines", "diagnostics", "evaluation"},
     {"runner"},
     {"sample", "tune"},
 ]

@@ -16,7 +16,9 @@ from tests.laws import registry
 ROOT = Path(__file__).resolve().parents[1]
 API = (ROOT / "docs" / "api.md").read_text()
 LISTED = ["sgmc_jax", "sgmc_jax.bnp", "sgmc_jax.models"]  # name by name
-PAGES = LISTED + [f"sgmc_jax.{name}" for name in ("kernels", "combinators", "gradients", "spaces")]
+PAGES = LISTED + [
+    f"sgmc_jax.{name}" for name in ("kernels", "combinators", "gradients", "spaces", "evaluation")
+]
 
 
 def exports(module):

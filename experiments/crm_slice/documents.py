@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array
 
 from sgmc_jax import sample
 from sgmc_jax.bnp import BetaProcess, DirichletCategorical, Groups, slice_bnb
-from sgmc_jax.bnp.slice_bnb import SliceBNB, shapes
+from sgmc_jax.bnp.slice_bnb import SliceBNB
 from sgmc_jax.diagnostics import ess
+from sgmc_jax.evaluation import bnb_proportions, perplexity, topic_counts, word_distributions
 
 from ..common import Options, curves, load, table
 from .superposition import superposition_bnb
@@ -62,44 +63,24 @@ def kernels(size: int, capacity: int) -> dict[str, SliceBNB]:
     }
 
 
-def counts_of(labels: Int[Array, "G L"], size: Array, capacity: int) -> Int[Array, "G K"]:
-    """How many words of each document are in each topic."""
-    present = jnp.arange(labels.shape[1]) < jnp.asarray(size)[:, None]
-    add = lambda labels, some: jnp.zeros(capacity, jnp.int32).at[labels].add(some)
-    return jax.vmap(add)(labels, present.astype(jnp.int32))
-
-
 class Kept(NamedTuple):
-    """Of a step: parity of the pairs of documents and topics, topics, probabilities of words."""
+    """Of a step: parity of the pairs of documents and topics, topics, perplexity."""
 
     even: Array
     active: Array
-    chance: Float[Array, "G L"]
+    perplexity: Array
 
 
 def recorder(data: Corpus, kernel: SliceBNB) -> Any:
-    """What is kept of a step of a kernel.
-
-    A document's rates have, given the labels and weights, the means
-
-        (r + x_k) (A_k + x_k) / (c + r + x_k),
-
-    topics the posterior means of their proportions; those not in use have no share.
-    """
-    size, test = jnp.asarray(data.train.size), jnp.asarray(data.test.items)
-    a, c = PROCESS.mass, PROCESS.concentration
+    """What is kept of a step of a kernel."""
+    size = jnp.asarray(data.train.size)
 
     def record(state: Any, info: Any) -> Kept:
         stats, (shared, local) = state.sums.statistics, state.position
-        x = counts_of(local["assignment"], size, len(stats.count))
-        first, _ = shapes(PROCESS, kernel.log_theta(shared))
-        r = (size * (c - 1) / (a * c))[:, None]
-        rate = (r + x) * (first + x) / (c + r + x) * (stats.count > 0)
-        share = rate / rate.sum(axis=1, keepdims=True)
-        topics = stats.total + ETA
-        topics = topics / topics.sum(axis=1, keepdims=True)
-        chance = jnp.einsum("gk,kgl->gl", share, topics[:, test])
-        return Kept(jnp.sum(x > 0) % 2 == 0, info.active, chance)
+        x = topic_counts(local["assignment"], size, len(stats.count))
+        share = bnb_proportions(PROCESS, kernel.log_theta(shared), x)
+        told = perplexity(word_distributions(kernel.family, stats), share, data.test)
+        return Kept(jnp.sum(x > 0) % 2 == 0, info.active, told)
 
     return record
 
@@ -132,10 +113,9 @@ def measure(key: Array, name: str, data: Corpus, num: int, thin: int) -> Curve:
     last = chain(last, num // 2, 1)
     seconds = (time.process_time() - began) / (num // 2)
     per_step = lambda x: float(ess(np.asarray(x, np.float32)[None], kind="batch_means")) / len(x)
-    present = np.arange(data.test.items.shape[1]) < np.asarray(data.test.size)[:, None]
-    nats = -np.log(np.asarray(first.trace.chance, float)[:, present]).mean(axis=1)
     even, active = last.trace.even, last.trace.active
-    return Curve(seconds, per_step(even), per_step(active), active.mean(), np.exp(nats))
+    told = np.asarray(first.trace.perplexity, float)
+    return Curve(seconds, per_step(even), per_step(active), active.mean(), told)
 
 
 def run(options: Options) -> str:
@@ -145,7 +125,7 @@ def run(options: Options) -> str:
         "cs_abstracts_2015_2020": (250, 500, 1_000) if options.full else (100,),
     }
     num, thin = (100, 5) if options.full else (40, 5)
-    rows, rates, perplexity = [], {}, {}
+    rows, rates, told = [], {}, {}
     for corpus_name, sizes in sets.items():
         for n in sizes:
             data = corpus(options, corpus_name, n)
@@ -159,14 +139,14 @@ def run(options: Options) -> str:
                 rows.append(row)
                 rates.setdefault(corpus_name, {}).setdefault(name, []).append((n, speed[0]))
                 steps = thin * np.arange(1, len(curve.perplexity) + 1)
-                lines = perplexity.setdefault(f"{corpus_name}, {n} documents", {})
+                lines = told.setdefault(f"{corpus_name}, {n} documents", {})
                 lines[name] = curve.seconds * steps, curve.perplexity
     panels = {
         title: {name: tuple(np.array(points).T) for name, points in lines.items()}
         for title, lines in rates.items()
     }
     curves(options.out / "figure4a.png", panels, ("documents", "ESS a second"), log=True)
-    curves(options.out / "figure4b.png", perplexity, ("seconds", "perplexity"))
+    curves(options.out / "figure4b.png", told, ("seconds", "perplexity"))
     header = ["corpus", "documents", "words", "sampler", "ms a step", "topics"]
     header += ["ESS a second of the parity", "of the number of topics", "perplexity"]
     return table(header, rows)

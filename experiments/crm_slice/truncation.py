@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from sgmc_jax import Kernel, sample
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, slice_features
+from sgmc_jax.evaluation import held_out_error
 from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
 
 from ..common import Options, curves, table
@@ -21,7 +22,6 @@ from .features import draw
 TRAIN, TEST, FEATURES, DIM = 300, 200, 20, 12
 NOISE, SCALE, MASS = 0.5, 0.5, 2.0
 LEVELS = (5, 10, 15, 20, 30)
-STARTS, SWEEPS = 8, 20
 
 
 class Curve(NamedTuple):
@@ -40,29 +40,6 @@ def kernels() -> dict[str, Kernel]:
     return {"slice": slice_features(process, family, decay=1.0, capacity=32)} | cut
 
 
-def error(key: Array, values: Float[Array, "K D"], items: Float[Array, "n D"]) -> Array:
-    """The mean over items of min_x |y - x A|, x of zeros and ones.
-
-    By coordinate descent from zeros and from random entries, the best of all.
-    """
-    square = jnp.sum(values**2, axis=1)
-
-    def sweep(_: int, x: Float[Array, "n K"]) -> Float[Array, "n K"]:
-        def column(k: int, x: Float[Array, "n K"]) -> Float[Array, "n K"]:
-            rest = items - x.at[:, k].set(0.0) @ values
-            return x.at[:, k].set((2 * rest @ values[k] > square[k]).astype(x.dtype))
-
-        return jax.lax.fori_loop(0, len(values), column, x)
-
-    def one(x: Float[Array, "n K"]) -> Float[Array, " n"]:
-        x = jax.lax.fori_loop(0, SWEEPS, sweep, x)
-        return jnp.linalg.norm(items - x @ values, axis=1)
-
-    shape = (STARTS, len(items), len(values))
-    starts = jax.random.bernoulli(key, 0.3, shape).astype(values.dtype).at[0].set(0.0)
-    return jnp.mean(jnp.min(jax.lax.map(one, starts), axis=0))
-
-
 def measure(key: Array, kernel: Kernel, train: Any, test: Any, num: int, thin: int) -> Curve:
     """A run from no features but one, timed; then the error of its draws."""
 
@@ -79,9 +56,10 @@ def measure(key: Array, kernel: Kernel, train: Any, test: Any, num: int, thin: i
     began = time.process_time()
     values, active = chain().trace
     seconds = (time.process_time() - began) / len(values)
-    errors = jax.jit(lambda values: jax.lax.map(lambda v: error(key, v, test), values))
+    error = lambda values: jnp.mean(held_out_error(key, values, test))
+    errors = jax.lax.map(error, jnp.asarray(values))
     steps = seconds * np.arange(1, len(values) + 1)
-    return Curve(steps, np.asarray(errors(jnp.asarray(values))), np.asarray(active))
+    return Curve(steps, np.asarray(errors), np.asarray(active))
 
 
 def run(options: Options) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
+from sgmc_jax.evaluation import NewItems, feature_images
 
 from ..common import Options, curves, table, timed
 
@@ -49,7 +49,9 @@ def run(options: Options) -> str:
         cells = [f"{score[-1]:.3f}", f"{active[-1]:.0f}", f"{cosine:.3f}"]
         rows.append([f"{n:,}", blocks, name, *cells, f"{1e3 * done.seconds:.1f}"])
     curves(options.out / "figure4.png", {f"{n:,} images": scores}, ("step", "held-out"))
-    images(options.out / "figure6.png", np.concatenate([planted, found["seeds"]]), (6, 6), 4)
+    both = np.concatenate([planted, found["seeds"]])
+    figure = feature_images(both, np.ones(len(both)), (6, 6), columns=4)
+    figure.savefig(options.out / "figure6.png", dpi=120)
     header = ["images", "blocks", "start", "held-out", "features", "smallest cosine", "ms a step"]
     return table(header, rows)
 
@@ -64,34 +66,13 @@ def planted_features() -> np.ndarray:
 def held_out_features(items: np.ndarray, noise: float) -> Callable:
     """`(state, info) -> (features, log density of a held-out item)`.
 
-    log sum_z prod_k mu_k^z_k (1 - mu_k)^(1 - z_k) N(x; z theta, s^2 I) over all 2^K entries of the
-    `MOST` largest features, given the last draws of theta and mu = m / (n + 1).
+    Of the last draws' `MOST` largest features, an item having none besides.
     """
-    choices = ((jnp.arange(2**MOST)[:, None] >> jnp.arange(MOST)) & 1).astype(jnp.float32)
-    x = jnp.asarray(items)
 
     def record(state: Any, info: Any) -> tuple[jax.Array, jax.Array]:
-        counts, (shared, local) = state.sums.counts, state.position
-        top = jnp.argsort(-counts)[:MOST]
-        chance = counts[top] / (local["features"].shape[0] + 1.0)
-        log_one = jnp.where(counts[top] > 0, jnp.log(jnp.maximum(chance, 1e-30)), -jnp.inf)
-        log_prior = jnp.where(choices > 0, log_one, jnp.log1p(-chance)).sum(axis=1)
-        means = choices @ shared["parameters"][top]
-        squares = (means**2).sum(1)[:, None] - 2 * means @ x.T + (x**2).sum(1)
-        constant = x.shape[1] * jnp.log(2 * jnp.pi * noise**2) / 2
-        log_density = log_prior[:, None] - squares / (2 * noise**2) - constant
-        return info.active, jnp.mean(jax.nn.logsumexp(log_density, axis=0))
+        shared, local = state.position
+        chance = state.sums.counts / (local["features"].shape[0] + 1.0)
+        law = NewItems(shared["parameters"], chance, noise).largest(MOST)
+        return info.active, jnp.mean(law.log_prob(items))
 
     return record
-
-
-def images(path: Any, rows: np.ndarray, shape: tuple[int, int], width: int) -> None:
-    """Rows as small pictures."""
-    height = -(-len(rows) // width)
-    figure, places = plt.subplots(height, width, figsize=(width, height), squeeze=False)
-    for ax in places.flat:
-        ax.axis("off")
-    for ax, row in zip(places.flat, rows):
-        ax.imshow(row.reshape(shape), cmap="gray")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
+from sgmc_jax.evaluation import feature_images
 
 from ..common import Options, load, table, timed
-from .cambridge import images
 
 
 def run(options: Options) -> str:
@@ -29,9 +29,9 @@ def run(options: Options) -> str:
     record = lambda state, info: (info.active, state.position.shared["noise_scale"])
     done = timed(options.key, kernel, start, items, record, num)
     active, noise = done.trace
-    theta = np.asarray(done.state.position.shared["parameters"])
-    used = np.argsort(-np.asarray(done.state.sums.counts))[: int(active[-1])]
-    images(options.out / "figure7.png", theta[used], (19, 19), 8)
+    theta = done.state.position.shared["parameters"]
+    figure = feature_images(theta, done.state.sums.counts, (19, 19))
+    figure.savefig(options.out / "figure7.png", dpi=120)
     explained = 1 - float(noise[-1]) ** 2
     row = [len(x), 32, num, int(active[-1]), f"{noise[-1]:.3f}", f"{explained:.2f}"]
     header = [

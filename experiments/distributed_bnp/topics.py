@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from sgmc_jax import sample
 from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProcess, hybrid_hdp
+from sgmc_jax.evaluation import (
+    hdp_concentrations,
+    infer_proportions,
+    top_words,
+    word_distributions,
+    word_probabilities,
+)
 
 from ..common import Options, load, table
 
@@ -49,38 +53,16 @@ def run(options: Options) -> str:
 
 
 def predictive(state: Any, documents: list[np.ndarray]) -> np.ndarray:
-    """The probability of every second word of documents given their other words.
-
-    Proportions are the mean of their variational law under Dirichlet(g w), with one topic more
-    for all that are not in use.
-    """
-    hyper, stats = state.position.shared, state.sums.statistics
-    g, size = hyper["group_concentration"], stats.total.shape[1]
-    topics = stats.total + ETA
-    topics = topics / topics.sum(axis=1, keepdims=True)
-    topics = jnp.concatenate([topics, jnp.full((1, size), 1 / size)])
-    used = jnp.where(stats.count > 0, hyper["weights"], 0)
-    prior = g * jnp.append(used, hyper["rest"])
+    """The probability of every second word of documents given their other words."""
+    stats = state.sums.statistics
+    family = DirichletCategorical(ETA, size=stats.total.shape[1])
+    topics = word_distributions(family, stats, rest=True)
     shuffled = [np.random.default_rng(i).permutation(d) for i, d in enumerate(documents)]
-    seen = [d[::2] for d in shuffled]
-    owner = np.repeat(np.arange(len(seen)), [len(d) for d in seen])
-    shares = np.asarray(_shares(topics, prior, np.concatenate(seen), owner, len(seen)))
-    rows = np.asarray(topics)
-    return np.concatenate([share @ rows[:, d[1::2]] for share, d in zip(shares, shuffled)])
-
-
-@partial(jax.jit, static_argnames="num")
-def _shares(topics: Array, prior: Array, words: Array, owner: Array, num: int) -> Array:
-    """The proportions of each document, from words and the document that each belongs to."""
-    likelihood = topics[:, words].T
-
-    def update(_: int, mass: Array) -> Array:
-        each = mass[owner] * likelihood
-        each = each / jnp.maximum(each.sum(axis=1, keepdims=True), 1e-30)
-        return prior + jax.ops.segment_sum(each, owner, num, indices_are_sorted=True)
-
-    mass = jax.lax.fori_loop(0, 50, update, jnp.tile(prior, (num, 1)))
-    return mass / mass.sum(axis=1, keepdims=True)
+    seen, told = (Groups.from_list([d[i::2] for d in shuffled]) for i in (0, 1))
+    prior = hdp_concentrations(state.position.shared, stats.count)
+    shares = infer_proportions(topics, prior, seen)
+    chances = np.asarray(word_probabilities(topics, shares, told))
+    return np.concatenate([row[:size] for row, size in zip(chances, told.size)])
 
 
 def _active(state: Any, info: Any) -> Array:
@@ -89,8 +71,7 @@ def _active(state: Any, info: Any) -> Array:
 
 def _first_words(state: Any, vocabulary: np.ndarray) -> str:
     stats = state.sums.statistics
-    largest = np.argsort(-np.asarray(stats.count))[:10]
-    words = [vocabulary[np.argsort(-row)[:8]] for row in np.asarray(stats.total)[largest]]
+    words = top_words(stats.total, vocabulary, counts=stats.count)[:10]
     return "\n".join("- " + " ".join(row) for row in words) + "\n"
 
 

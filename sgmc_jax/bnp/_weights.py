@@ -20,6 +20,9 @@ from ..processes import (
     RateMeasure,
     Representation,
 )
+from ..processes.exposure import exposure
+from ..processes.pitman_yor import gamma_prior
+from ..random import gamma
 from ..random.slots import slot_normal, slot_uniform
 
 _MOVES = 4  # Metropolis steps a sweep, where weights cannot be drawn
@@ -154,17 +157,39 @@ class SeriesWeights(Weights):
 
     Steps move log g by normals of several scales, and draw V from G; where a weight's law of (V, g)
     is known they are then drawn from it.
+
+    The mass a of a library's series is in the position too. tau knows g by u = g / a alone, and in
+    V and u this density has a factor a for each of the K atoms in use, and e^(-a E) for the empty
+    ones, E = `exposure` of a mass of 1. So with a Gamma(s, r) prior
+
+        a | V, u, X ~ Gamma(s + K, r + E),
+
+    with the weights kept, and every g as large again as a.
     """
 
     series: Representation
     counts: CountLikelihood
+    mass_prior: Any = eqx.field(converter=gamma_prior("mass_prior"), default=None)
+
+    def __check_init__(self):
+        if self.mass_prior is not None and not isinstance(self.series, MeasureSeries):
+            raise TypeError(
+                "mass_prior needs a representation of a measure, such as bondesson(measure), got "
+                f"{type(self.series).__name__}, whose mass is not known"
+            )
 
     def start(self) -> dict[str, Array]:
-        return {}
+        return {"mass": self.series.measure.mass} if isinstance(self.series, MeasureSeries) else {}
 
     @property
     def priors(self) -> dict[str, Any]:
-        return {}
+        return dict.fromkeys(self.start(), self.mass_prior)
+
+    def at(self, shared: dict[str, Any]) -> Representation:
+        """The series, of the mass that a position has."""
+        if not isinstance(self.series, MeasureSeries) or "mass" not in shared:
+            return self.series
+        return self.series.of(self.series.measure.of_mass(shared["mass"]))
 
     @property
     def dtype(self) -> Any:
@@ -176,7 +201,7 @@ class SeriesWeights(Weights):
 
     def extra(self, key: Any, given: dict[str, Any], capacity: int) -> dict[str, PyTree]:
         """The first atoms of a series: a point without one, given to a column, has no density."""
-        v, place, log_theta, _ = _arrivals(key, self.series, _points(capacity))
+        v, place, log_theta, _ = _arrivals(key, self.at(given), _points(capacity))
         some = log_theta > -jnp.inf
         first = jnp.argsort(~some, stable=True)[:capacity]
         first = jnp.where(jnp.arange(capacity) < jnp.sum(some), first, first[0])
@@ -195,10 +220,12 @@ class SeriesWeights(Weights):
     def draw(
         self, key: Any, shared: dict[str, Any], counts: Array, stats: PyTree, num: Any
     ) -> tuple[dict[str, Any], Weighed]:
-        move_key, lift_key = jax.random.split(key)
+        mass_key, move_key, lift_key = jax.random.split(key, 3)
         used = counts > 0
         v, g = (jnp.where(used, shared["series"][name], 1.0) for name in ("v", "g"))
-        at = lambda v, g: self.counts.log_column(stats, num, self.series.log_tau(v, g))
+        shared, g = self._redraw_mass(mass_key, shared, g, jnp.sum(used), num)
+        series = self.at(shared)
+        at = lambda v, g: self.counts.log_column(stats, num, series.log_tau(v, g))
 
         def step(i: Array, loop: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
             v, g, old = loop
@@ -211,21 +238,32 @@ class SeriesWeights(Weights):
             new = at(v, proposal)
             taken = jnp.log(u) < new - old + jnp.log(proposal / g)
             g, old = jnp.where(taken, proposal, g), jnp.where(taken, new, old)
-            fresh = self.series.sample_v(v_key, v.shape)
+            fresh = series.sample_v(v_key, v.shape)
             new = at(fresh, g)
             taken = jnp.log(w) < new - old
             return jnp.where(taken, fresh, v), g, jnp.where(taken, new, old)
 
         v, g, _ = jax.lax.fori_loop(0, _MOVES, step, (v, g, at(v, g)))
-        log_theta = self.series.log_tau(v, g)
-        if self.series.lifts:
+        log_theta = series.log_tau(v, g)
+        if series.lifts:
             there = log_theta > -jnp.inf
-            lifted = self.series.lift(lift_key, jnp.where(there, log_theta, -1.0))
+            lifted = series.lift(lift_key, jnp.where(there, log_theta, -1.0))
             v, g = (jnp.where(there, new, old) for new, old in zip(lifted, (v, g)))
         return shared, Weighed(log_theta, v, g, used)
 
+    def _redraw_mass(
+        self, key: Any, shared: dict[str, Any], g: Array, number: Array, num: Any
+    ) -> tuple[dict[str, Any], Array]:
+        """The mass given the number of atoms in use, and all g / mass."""
+        if self.mass_prior is None or not isinstance(self.series, MeasureSeries):
+            return shared, g
+        (shape, rate), old = self.mass_prior, shared["mass"]
+        each = exposure(self.series.measure.of_mass(1.0), self.counts, num)
+        mass = (gamma(key, shape + number) / (rate + each)).astype(old.dtype)
+        return shared | {"mass": mass}, g * (mass / old)
+
     def empty(self, key: Any, shared: dict[str, Any], number: int, num: Any) -> Weighed:
-        v, place, log_theta, keep = _arrivals(key, self.series, number)
+        v, place, log_theta, keep = _arrivals(key, self.at(shared), number)
         known = keep <= jnp.exp(num * self.counts.log_absent(log_theta))
         return Weighed(log_theta, v, place, known & (log_theta > -jnp.inf))
 
@@ -267,8 +305,7 @@ def _points(capacity: int) -> int:
 def _arrivals(key: Any, series: Representation, number: int) -> tuple[Array, Array, Array, Array]:
     """V, g and log theta of the first points of a series, and a uniform for each."""
     place_key, v_key, keep_key = jax.random.split(key, 3)
-    v = series.sample_v(v_key, (number,))
-    place = jnp.cumsum(-jnp.log(slot_uniform(place_key, (number,), v.dtype)))
+    v, place = series.points(place_key, v_key, number)
     return v, place, series.log_tau(v, place), slot_uniform(keep_key, (number,), v.dtype)
 
 

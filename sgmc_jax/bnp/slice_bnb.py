@@ -229,7 +229,8 @@ def slice_bnb(
         the posterior of the clusters, exactly.
 
     Args:
-        process: `BetaProcess(a, c)` with a <= 1 and c > 1.
+        process: `BetaProcess(a, c)` with a <= 1 and c > 1. Neither has a prior: s = a theta and the
+            default of r know the mass, so that its law given the weights is no gamma law.
         family: the conjugate family of a cluster's items, such as `DirichletCategorical`.
         representation: a series of the process, or what makes one of it; by default `bondesson`.
         failures: r > 0 of every group; by default (c - 1) / (a c) times the group's size, which
@@ -267,9 +268,9 @@ def slice_bnb(
         Jordan (2015), Combinatorial clustering and the beta negative binomial process.
     """
     check_parts(process, family, (BetaProcess, Family))
-    if _checks.is_concrete(process.mass) and bool(process.mass > 1):
+    if _checks.certainly(lambda a: a > 1, process.mass):
         raise ValueError(f"process must have a mass of at most 1, got {process.mass}")
-    if _checks.is_concrete(process.concentration) and bool(process.concentration <= 1):
+    if _checks.certainly(lambda c: c <= 1, process.concentration):
         c = process.concentration
         raise ValueError(f"process must have a concentration above 1, got {c}")
     if failures is not None:

@@ -16,14 +16,15 @@ from ..collective import Dist
 from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
 from ..processes import CountLikelihood, Representation
-from ..random.words import item_uniforms, uniform, word_keys, word_pair
+from ..random.words import item_uniforms, slot_item_uniforms, word_keys
 from ._weights import Ordered, SeriesWeights, Weights
 from .hybrid.blocks import Blocks, Rows
 from .hybrid.features import LatentFeatures
 from .hybrid.kernel import HybridState, HybridSums, ModelKernel
 from .hybrid.rows import draw_entries
 
-_NUMBERS = 2**17  # entries of as many rows as are visited together
+_NUMBERS = 2**17  # entries of as many rows as are visited together on a CPU
+_MOST_NUMBERS = 2**27  # and elsewhere
 
 
 class Sliced(NamedTuple):
@@ -97,12 +98,13 @@ class SliceCRM(ModelKernel):
     def _all_rows(
         self, now: Sliced, rows: FeatureRows, index: Int[Array, " n"]
     ) -> tuple[Int[Array, "K n"], Bool[Array, ""]]:
-        """`_sweep` of all rows, some at a time, so that what it needs stays in the cache.
+        """`_sweep` of all rows, some at a time, so that what it needs stays in a CPU's cache.
 
         The last rows may be visited twice, each time from the same entries to the same.
         """
         capacity, num = rows.features.shape
-        size = min(max(_NUMBERS // capacity, 64), num)
+        numbers = _NUMBERS if jax.default_backend() == "cpu" else _MOST_NUMBERS
+        size = min(max(numbers // capacity, 64), num)
         if size == num:
             return self._sweep(now, rows, index)
 
@@ -125,33 +127,33 @@ class SliceCRM(ModelKernel):
 
         A row's level has a law that depends on its last column alone. So an entry matters to that
         only where no later column has one; then the last is either k or the last before it, none of
-        which has been visited.
+        which has been visited. A column is read where the sweep began: a loop that reads what it
+        writes copies all of it at every column.
 
         Returns:
             the entries, and whether a level is beyond the atoms that are known.
         """
         atoms, process = now.atoms, self.model.process.entries
         dtype, index = atoms.place.dtype, index.astype(jnp.uint32)
-        ranks = jnp.arange(1, self.capacity + 1)[:, None]
-        until = jax.lax.cummax(jnp.where(rows.features[atoms.order] > 0, ranks, 0), axis=0)
-        before = jnp.concatenate([jnp.zeros_like(until[:1]), until[:-1]])
-        level = self._level(until[-1], item_uniforms(now.level_key, index, dtype))
+        last, before = _last_before(rows.features, atoms.order)
+        level = self._level(last, item_uniforms(now.level_key, index, dtype))
         level = jnp.where(rows.real, level, 0)
         visited = jnp.minimum(jnp.max(level), self.capacity)
         (cipher,) = word_keys(now.entry_key, 1)
+        uniforms = slot_item_uniforms(cipher, self.capacity, index, dtype)
 
         def column(i: Array, loop: tuple) -> tuple:
             features, likelihood, above = loop
             j = visited - 1 - i
             k = atoms.order[j]
-            word, _ = word_pair(cipher, index, k, dtype)
+            old = rows.features[k]
 
             def log_step(lower: Array) -> Array:
                 gain = self._gain(j + 1, before[j], level, (lower == 0) & ~above)
                 return process.log_step(atoms.log_weight[k], lower) + gain.astype(dtype)
 
             new, likelihood = draw_entries(
-                process, likelihood, log_step, k, features[k], uniform(word, dtype), j >= level
+                process, likelihood, log_step, k, old, uniforms[k], j >= level
             )
             return features.at[k].set(new), likelihood, above | (new > 0)
 
@@ -177,11 +179,24 @@ class SliceCRM(ModelKernel):
         return Blocks.of(data, self.comm.size, self.comm)
 
 
+def _last_before(
+    features: Int[Array, "K n"], order: Int[Array, " K"]
+) -> tuple[Int[Array, " n"], Int[Array, "K n"]]:
+    """Each row's last column in the order of the series, from 1 on, and its last before each."""
+
+    def column(last: Array, rank: Array) -> tuple[Array, Array]:
+        return jnp.where(features[order[rank]] > 0, rank + 1, last), last
+
+    none = jnp.zeros(features.shape[1], jnp.int32)
+    return jax.lax.scan(column, none, jnp.arange(len(order), dtype=jnp.int32))
+
+
 def slice_crm(
     representation: Representation,
     counts: CountLikelihood,
     family: FeatureFamily,
     *,
+    mass_prior: Any = None,
     decay: Any = 2.0,
     capacity: int = 16,
 ) -> SliceCRM:
@@ -194,17 +209,20 @@ def slice_crm(
     G(dv) prod_n h(0 | tau(v, g)) dg; points in use are independent of them and of each other, with
     density G(v) prod_n h(X_nk | tau(v, g)). So a step
 
+        draws the mass a, if it has a Gamma(s, r) prior, from Gamma(s + K, r + E), where K atoms
+            are in use and E = int (1 - prod_n h(0 | theta)) nu(d theta) at a = 1,
+            and multiplies every g_k by a' / a, so that all weights stay as they are,
         moves each (V_k, g_k) in use by Metropolis on that density, all at once,
         draws the first empty points anew: a unit-rate series, thinned by prod_n h(0 | theta),
         puts all in the order of g: the features of the series,
         draws psi | X, Y and the levels K_n = k_n + Geometric,
         and the entries, with h in place of the odds, as `slice_features` does.
 
-    No integral over empty points is needed, and no point waits for its neighbours.
+    No integral over empty points is needed but E, and no point waits for its neighbours.
 
     Targets:
         the posterior of the entries, their columns in no order, with their weights and parameters,
-        exactly.
+        and the mass if it has a prior, exactly.
 
     Args:
         representation: `bondesson(measure)`, `inverse_levy(measure)`, ..., or one of your own,
@@ -212,21 +230,26 @@ def slice_crm(
         counts: h: `Bernoulli()`, `OddsBernoulli()`, `Poisson()`, `NegativeBinomial(size)`, or one
             of your own, `CountLikelihood.from_function`.
         family: f and H: `LinearGaussian(dim)`, or `FeatureLikelihood` for any other.
+        mass_prior: `None` for the mass of the representation's measure, or the shape and rate of
+            its gamma prior; that of the measure is then its first value. Not for a representation
+            of one's own, whose mass is not known.
         decay: how far slices reach, as for `slice_features`.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
             the chain does not depend on it.
 
     State:
-        `position = Dist(shared, local)` as of `slice_features`; `shared["series"]` has besides the
-        `v` and `g` of every slot, which are part of the chain. So another kernel may move its
-        features only if it gives these their law; `hybrid_features`, which integrates the weights
-        out, goes with `slice_features`.
+        `position = Dist(shared, local)` as of `slice_features`, but with a `mass` only if the
+        representation is the library's; `shared["series"]` has besides the `v` and `g` of every
+        slot, which are part of the chain. So another kernel may move its features only if it gives
+        these their law; `hybrid_features`, which integrates the weights out, goes with
+        `slice_features`.
 
     Info:
         `active`, the number of features; `overflow`.
 
     Raises:
-        ValueError, TypeError: if a number is out of its range or the data unfit for the family.
+        ValueError, TypeError: if a number is out of its range, the data unfit for the family, or a
+            prior given to the mass of a representation of one's own.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -253,5 +276,5 @@ def slice_crm(
     ]:
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
-    model = SliceModel(SeriesWeights(representation, counts), family)
+    model = SliceModel(SeriesWeights(representation, counts, mass_prior), family)
     return SliceCRM(model, decay=decay, capacity=capacity)

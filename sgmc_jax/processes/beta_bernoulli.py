@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.special import betaln, digamma
 from jaxtyping import Array
 
-from .._checks import is_concrete
+from .._checks import certainly
 from ..random import log_beta
 from ..special import log1mexp, log_rising_factorial
 from .bondesson import bondesson, delayed_bondesson
@@ -88,8 +88,8 @@ class BetaBernoulli(FeatureProcess):
 
     def series(self) -> MeasureSeries:
         """Bondesson's, delayed if the concentration is below 1 or has a prior."""
-        measure, c = self.measure(self.start()), self.concentration
-        fixed = self.concentration_prior is None and is_concrete(c) and bool((c >= 1).all())
+        measure = self.measure(self.start())
+        fixed = self.concentration_prior is None and certainly(lambda c: c >= 1, self.concentration)
         return bondesson(measure) if fixed else delayed_bondesson(measure)
 
     def log_size(self, log_weight: Array) -> Array:

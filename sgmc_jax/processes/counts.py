@@ -161,6 +161,10 @@ class Poisson(_CountedBySum):
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         return xlogy_log(x, log_theta) - jnp.exp(log_theta) - gammaln(x + 1.0)
 
+    def log_absent(self, log_theta: Array) -> Array:
+        """-theta: of gammaln(1) an error remains in float32, which many items make large."""
+        return -jnp.exp(log_theta)
+
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         return xlogy_log(stats, log_theta) - num_items * jnp.exp(log_theta)
 
@@ -189,6 +193,10 @@ class NegativeBinomial(_CountedBySum):
         r = self.size
         front = gammaln(x + r) - gammaln(r) - gammaln(x + 1.0)
         return front + r * log1mexp(log_theta) + xlogy_log(x, log_theta)
+
+    def log_absent(self, log_theta: Array) -> Array:
+        """r log(1 - theta), without what rounding leaves of the rest."""
+        return self.size * log1mexp(log_theta)
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         return xlogy_log(stats, log_theta) + num_items * self.size * log1mexp(log_theta)

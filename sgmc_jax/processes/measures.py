@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -52,6 +53,10 @@ class RateMeasure(eqx.Module):
     def small(self) -> Array:
         """a c, the limit of theta nu(theta) at 0 where it is finite."""
         return self.mass * self.concentration
+
+    def of_mass(self, mass: Any) -> RateMeasure:
+        """The same measure but for its mass, which nu is proportional to."""
+        return replace(self, mass=mass)
 
 
 class BetaProcess(RateMeasure):
@@ -109,7 +114,7 @@ class DiscountedMeasure(RateMeasure):
 
     def __check_init__(self):
         _checks.positive("discount", self.discount)
-        if _checks.is_concrete(self.discount) and bool(jnp.any(self.discount >= 1)):
+        if _checks.certainly(lambda d: d >= 1, self.discount):
             raise ValueError(f"discount must be below 1, got {self.discount}")
 
     @property

@@ -60,13 +60,11 @@ class PitmanYor(Series):
     def __check_init__(self):
         a, d = self.concentration, self.discount
         _checks.positive("discount", d, zero=True)
-        if not (_checks.is_concrete(a) and _checks.is_concrete(d)):
-            return
-        if bool(jnp.any(d >= 1)):
+        if _checks.certainly(lambda d: d >= 1, d):
             raise ValueError(f"discount must be below 1, got {d}")
-        if not bool(jnp.all(a > -d)):
+        if _checks.certainly(lambda a, d: ~(a > -d), a, d):
             raise ValueError(f"concentration must be above minus the discount, got {a} and {d}")
-        if self.prior is not None and not bool(jnp.all(a > 0)):
+        if self.prior is not None and _checks.certainly(lambda a: ~(a > 0), a):
             raise ValueError(f"concentration must be positive to have a prior, got {a}")
 
     def start(self) -> Hyper:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .._checks import is_concrete
+from .._checks import certainly
 from .._types import as_function
 from ..random.slots import slot_uniform
 from .measures import RateMeasure
@@ -49,6 +49,16 @@ class Representation(eqx.Module):
     def tau(self, v: Any, g: Any) -> Array:
         """The weight of the atom at v and g."""
         return jnp.exp(self.log_tau(jnp.asarray(v, float), jnp.asarray(g, float)))
+
+    def points(
+        self, place_key: Any, v_key: Any, number: int
+    ) -> tuple[Float[Array, " J"], Float[Array, " J"]]:
+        """V and g of the first points of a unit rate; of those without an atom some may be missing.
+
+        Point j depends on the keys and j, not on how many there are.
+        """
+        v = self.sample_v(v_key, (number,))
+        return v, jnp.cumsum(-jnp.log(slot_uniform(place_key, (number,), v.dtype)))
 
     def lift(
         self, key: Any, log_theta: Float[Array, " K"]
@@ -102,7 +112,10 @@ class OwnSeries(Representation):
 
 
 class MeasureSeries(Representation):
-    """A representation of a measure of this library, whose hyper-parameters may be exchanged."""
+    """A representation of a measure of this library, whose hyper-parameters may be exchanged.
+
+    tau depends on g and the mass only by their ratio.
+    """
 
     measure: RateMeasure
 
@@ -123,10 +136,10 @@ class MeasureSeries(Representation):
 
 def at_least_one(measure: RateMeasure, name: str, instead: str, more: Any = 0.0) -> None:
     """Raise if the concentration, and what is added to it, are known to be below 1."""
-    total = measure.concentration + more
-    if is_concrete(total) and bool(jnp.any(total < 1)):
+    c = measure.concentration
+    if certainly(lambda c, more: c + more < 1, c, more):
         parts = "concentration" if isinstance(more, float) else "concentration plus discount"
         kind = type(measure).__name__
         raise ValueError(
-            f"{name} of a {kind} needs a {parts} of at least 1, got {total}: use {instead}"
+            f"{name} of a {kind} needs a {parts} of at least 1, got {c + more}: use {instead}"
         )

@@ -76,3 +76,16 @@ def item_uniforms(key: jax.Array, index: jax.Array, dtype: DTypeLike) -> jax.Arr
     """A number in (0, 1] for each item, by its global index alone."""
     (cipher,) = word_keys(key, 1)
     return uniform(word_pair(cipher, index.astype(jnp.uint32), 0, dtype)[0], dtype)
+
+
+def slot_item_uniforms(
+    cipher: tuple[jax.Array, jax.Array], capacity: int, index: jax.Array, dtype: DTypeLike
+) -> jax.Array:
+    """A number in (0, 1] for each slot and item, (K, n), by the slot and the item's global index.
+
+    Drawn before a loop over slots: in the loop XLA repeats the cipher for each use of its words.
+    """
+    index = index.astype(jnp.uint32)
+    lanes = jnp.broadcast_to(index, (capacity, *index.shape))
+    slots = jnp.arange(capacity, dtype=jnp.uint32)[:, None]
+    return uniform(word_pair(cipher, lanes, slots, dtype)[0], dtype)

@@ -15,6 +15,7 @@ from sgmc_jax.bnp import (
     LinearGaussian,
     hybrid_features,
 )
+from tests.laws.moments import fewer
 
 KEY = jax.random.key(8)
 _rng = np.random.default_rng(0)
@@ -45,7 +46,7 @@ def features(run):
 
 
 def test_the_same_chain_on_eight_devices(x64):
-    """200 synchronisations in float64, items that do not divide by the shards."""
+    """In float64, items that do not divide by the shards."""
     check_engines("linear", 45, [ShardMap(8)])
 
 
@@ -58,14 +59,15 @@ def test_the_same_chain_on_any_engine(model, num_items, x64):
 
 
 def check_engines(model, num_items, engines):
+    num_steps = fewer(320)
     kernel = hybrid_features(*MODELS[model], blocks=8, local_sweeps=2)
-    data, args = jnp.asarray(X[:num_items]), {"num_steps": 200}
+    data, args = jnp.asarray(X[:num_items]), {"num_steps": num_steps}
     alone = sample(KEY, kernel, None, data, **args)
     assert len(np.unique(alone.info.active)) > 1
     assert num_items == 5 or alone.info.active.max() > 1
     for engine in engines:
         shared = sample(KEY, kernel, None, data, engine=engine, **args)
-        assert features(shared).shape == (200, num_items, alone.capacity)
+        assert features(shared).shape == (num_steps, num_items, alone.capacity)
         assert np.array_equal(features(alone), features(shared)), engine
         for name, values in alone.trace.shared.items():
             np.testing.assert_allclose(

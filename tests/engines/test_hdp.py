@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from sgmc_jax import Pmap, ShardMap, Vmap, sample
+from sgmc_jax import Dist, Pmap, ShardMap, Vmap, sample
 from sgmc_jax.bnp import (
     Anchored,
     Demotion,
@@ -16,6 +16,7 @@ from sgmc_jax.bnp import (
     collapsed_hdp,
     hybrid_hdp,
 )
+from tests.laws.moments import fewer
 
 KEY = jax.random.key(8)
 _rng = np.random.default_rng(0)
@@ -40,18 +41,20 @@ def labels(run):
 
 
 def check_engines(words, engines):
+    num_steps, names = fewer(200), np.arange(words.items.size) % 4
+    start = Dist({}, {"assignment": names.reshape(words.items.shape)})
     kernel = hybrid_hdp(*parts(), blocks=8, local_sweeps=2, capacity=16)
-    alone = sample(KEY, kernel, None, words, num_steps=200)
+    alone = sample(KEY, kernel, start, words, num_steps=num_steps)
     assert len(np.unique(labels(alone)[-1])) > 1
     for engine in engines:
-        shared = sample(KEY, kernel, None, words, num_steps=200, engine=engine)
+        shared = sample(KEY, kernel, start, words, num_steps=num_steps, engine=engine)
         assert np.array_equal(labels(alone), labels(shared)), engine
         for name, values in alone.trace.shared.items():
             np.testing.assert_allclose(values, shared.trace.shared[name], rtol=1e-10, atol=1e-12)
 
 
 def test_the_same_chain_on_eight_devices(x64):
-    """200 synchronisations in float64, documents that do not divide by the shards."""
+    """In float64, documents that do not divide by the shards."""
     check_engines(WORDS, [ShardMap(8)])
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Pmap, ShardMap, Vmap, sample
+from sgmc_jax import Dist, Pmap, ShardMap, Vmap, sample
 from sgmc_jax.bnp import (
     Anchored,
     Demotion,
@@ -15,6 +15,7 @@ from sgmc_jax.bnp import (
     PitmanYor,
 )
 from sgmc_jax.bnp import hybrid_mixture as hybrid
+from tests.laws.moments import fewer
 
 KEY = jax.random.key(8)
 _rng = np.random.default_rng(0)
@@ -28,7 +29,7 @@ def labels(run):
 
 
 def test_the_same_chain_on_eight_devices(x64):
-    """200 synchronisations in float64, items that do not divide by the shards."""
+    """In float64, items that do not divide by the shards."""
     check_engines(45, [ShardMap(8)])
 
 
@@ -40,14 +41,16 @@ def test_the_same_chain_on_any_engine(num_items, x64):
 
 
 def check_engines(num_items, engines):
+    num_steps = fewer(200)
+    start = Dist({}, {"assignment": np.arange(num_items) % 4})
     family = NormalInverseWishart(dim=2)
     kernel = hybrid(PROCESS, family, blocks=8, local_sweeps=2, capacity=16)
-    data, args = jnp.asarray(X[:num_items]), {"num_steps": 200}
-    alone = sample(KEY, kernel, None, data, **args)
+    data, args = jnp.asarray(X[:num_items]), {"num_steps": num_steps}
+    alone = sample(KEY, kernel, start, data, **args)
     assert len(np.unique(labels(alone)[-1])) > 1
     for engine in engines:
-        shared = sample(KEY, kernel, None, data, engine=engine, **args)
-        assert labels(shared).shape == (200, num_items)
+        shared = sample(KEY, kernel, start, data, engine=engine, **args)
+        assert labels(shared).shape == (num_steps, num_items)
         assert np.array_equal(labels(alone), labels(shared)), engine
         np.testing.assert_allclose(
             alone.trace.shared["concentration"], shared.trace.shared["concentration"], rtol=1e-10

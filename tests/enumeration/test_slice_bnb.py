@@ -2,6 +2,7 @@
 
 import importlib
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -112,7 +113,7 @@ OTHERS = {
 class OtherNames(Kernel):
     """Slots change names at random."""
 
-    size: int
+    size: int = eqx.field(static=True)
 
     def init(self, key, position, data):
         return Renamed(position)

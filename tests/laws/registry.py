@@ -232,7 +232,14 @@ CASES = [
     _bnp("slice_features", partial(bnp.slice_features, IBP, LINEAR_GAUSSIAN, decay=0.5)),
     _bnp(
         "slice_crm",
-        partial(bnp.slice_crm, bnp.bondesson(bnp.BetaProcess(1.5)), BERNOULLI, EXPLICIT, decay=0.5),
+        partial(
+            bnp.slice_crm,
+            bnp.bondesson(bnp.BetaProcess(1.5)),
+            BERNOULLI,
+            EXPLICIT,
+            mass_prior=(3.0, 2.0),
+            decay=0.5,
+        ),
     ),
     _bnp(
         "slice_bnb",

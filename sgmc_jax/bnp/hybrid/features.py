@@ -13,7 +13,7 @@ from ..._types import Data
 from ...collective import Dist, Shard, as_shard
 from ...families import FeatureFamily, FeatureRows
 from ...processes import FeatureProcess
-from ...random.words import uniform, word_keys, word_pair
+from ...random.words import slot_item_uniforms, word_keys, word_pair
 from .._starts import check_features, check_parts, pinned, start_features
 from .anchors import Anchors
 from .blocks import Blocks, Rows
@@ -85,20 +85,22 @@ class LatentFeatures(HybridModel):
         first = anchors.by_entry(blocks.block, rank, rows.features > 0)
         frozen = anchors.since(blocks.block, first) >= rank
         order = _random_order(mark_key, atoms.instantiated)
-        index, dtype = blocks.index.astype(jnp.uint32), atoms.log_weight.dtype
+        index, dtype = blocks.index, atoms.log_weight.dtype
 
         def sweep(loop: tuple, cipher: Array) -> tuple[tuple, None]:
+            old, _ = loop  # a loop that reads what it writes copies all of it at every column
+            uniforms = slot_item_uniforms((cipher[0], cipher[1]), len(order), index, dtype)
+
             def column(j: Array, loop: tuple) -> tuple:
                 (features, likelihood), k = loop, order[j]
-                word, _ = word_pair((cipher[0], cipher[1]), index, k, dtype)
                 log_step = partial(self.process.log_step, atoms.log_weight[k])
                 new, likelihood = draw_entries(
                     self.process,
                     likelihood,
                     log_step,
                     k,
-                    features[k],
-                    uniform(word, dtype),
+                    old[k],
+                    uniforms[k],
                     frozen[k],
                 )
                 return features.at[k].set(new), likelihood

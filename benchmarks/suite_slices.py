@@ -1,0 +1,80 @@
+"""Slice samplers of features: a sweep, beside its matrix products and `hybrid_features`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from sgmc_jax import sample
+from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, slice_features
+from sgmc_jax.collective import Dist
+
+from .table import Line, Table, compare
+from .timing import Case, num_blocks, race
+
+_KEY = jax.random.key(0)
+_DIM, _FEATURES, _CAPACITY = 64, 16, 32
+_NOISE = 0.5
+_SIZES = (10_000, 100_000, 1_000_000)
+_BAR = 3.0  # times the products
+
+
+def run(scale: float, rounds: int) -> list[Table]:
+    """A table; a million items on a GPU only."""
+    sizes = _SIZES if jax.default_backend() == "gpu" else _SIZES[:2]
+    cases, lines = {}, []
+    for n in sizes if scale == 1 else [500]:
+        products, cut = f"matrix products, N={n:,}", f"slice_features, N={n:,}"
+        hybrid = f"hybrid_features, N={n:,}"
+        cases |= dict(zip((products, cut, hybrid), _cases(n)))
+        lines += [Line(products), Line(cut, products, hybrid, {products: _BAR})]
+        lines += [Line(hybrid, products)]
+    note = (
+        f"D={_DIM}, {_FEATURES} features in {_CAPACITY} slots, from those that made the items. The "
+        "matrix products are a step's own: residuals before and after, theirs with features, and "
+        f"the statistics. Blocks of {sizes[0] // num_blocks(sizes[0])} items."
+    )
+    return [compare("Slices. A sweep", note, "ms", "sweep", race(cases, rounds), lines)]
+
+
+def _cases(n: int) -> tuple[Case, Case, Case]:
+    rng = np.random.default_rng(0)
+    theta = rng.standard_normal((_FEATURES, _DIM), dtype=np.float32)
+    features = np.zeros((n, _CAPACITY), bool)
+    chance = rng.uniform(0.05, 0.5, _FEATURES)
+    features[:, :_FEATURES] = rng.random((n, _FEATURES), dtype=np.float32) < chance
+    noise = rng.standard_normal((n, _DIM), dtype=np.float32)
+    x = jnp.asarray(features[:, :_FEATURES] @ theta + np.float32(_NOISE) * noise)
+    parts = BetaBernoulli(2.0), LinearGaussian(_DIM, _NOISE)
+    floor = jax.jit(_products)
+    values = jnp.zeros((_CAPACITY, _DIM)).at[:_FEATURES].set(theta)
+    z = jnp.asarray(features)
+    return (
+        Case(lambda: floor(x, values, z), 1),
+        _steps(slice_features(*parts, decay=1.0, capacity=_CAPACITY), features, x),
+        _steps(hybrid_features(*parts, blocks=num_blocks(n), capacity=_CAPACITY), features, x),
+    )
+
+
+def _products(x: Array, theta: Array, features: Array) -> tuple[Array, ...]:
+    z = features.T.astype(x.dtype)
+    before, after = x - z.T @ theta, x - z.T @ (2 * theta)
+    return theta @ before.T, z @ after, z @ z.T
+
+
+def _steps(kernel: Any, features: np.ndarray, x: Array, num: int = 4) -> Case:
+    """Some steps of a kernel, in one compiled loop, after a few by `sample`."""
+
+    def steps(state: Any, x: Array) -> Any:
+        step = lambda i, state: kernel.step(jax.random.fold_in(_KEY, i), state, x)[0]
+        return jax.lax.fori_loop(0, num, step, state)
+
+    start = Dist({}, {"features": features})
+    state = sample(_KEY, kernel, start, x, num_steps=3, record=lambda state, info: info.active)
+    assert state.capacity == _CAPACITY
+    compiled = jax.jit(steps)
+    return Case(lambda: compiled(state.state, x), num)

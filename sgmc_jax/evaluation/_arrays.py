@@ -1,0 +1,64 @@
+"""Arrays as arguments: refused where their shape does not fit, and in the order of their use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Int
+
+from .. import _checks
+from ..arrays import real_array
+from ..bnp import Groups
+
+
+def floating(name: str, value: Any, *shape: str | int) -> Array:
+    """The argument as a floating array of these lengths, a name being any length."""
+    _checks.number(name, value)
+    fitting(name, value, *shape)
+    return real_array(value)
+
+
+def whole(name: str, value: Any, *shape: str | int) -> Array:
+    """The argument as an array of whole numbers or truths, of these lengths."""
+    dtype = jnp.result_type(value)
+    if not (jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)):
+        raise TypeError(f"{name} must be whole numbers, got {dtype}")
+    fitting(name, value, *shape)
+    return jnp.asarray(value)
+
+
+def fitting(name: str, value: Any, *shape: str | int) -> None:
+    """Raise unless the last axes are of these lengths, and there are no others."""
+    got = np.shape(value)
+    same = [a == b for a, b in zip(got, shape) if not isinstance(b, str)]
+    if len(got) != len(shape) or not all(same):
+        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+        raise ValueError(f"{name} must have the shape ({wanted}), got {got}")
+
+
+def words(name: str, documents: Any, vocabulary: int) -> tuple[Array, Array]:
+    """The words of documents, (G, L), and which of them are no padding."""
+    if not isinstance(documents, Groups):
+        raise TypeError(f"{name} must be Groups(items, size), got {type(documents).__name__}")
+    items = whole(f"{name}.items", documents.items, "G", "L")
+    size = whole(f"{name}.size", documents.size, len(items))
+    present = jnp.arange(items.shape[1]) < size[:, None]
+    if _checks.is_concrete(present) and _checks.is_concrete(items) and items.size:
+        seen = np.asarray(items)[np.asarray(present)]
+        if seen.size and not 0 <= seen.min() <= seen.max() < vocabulary:
+            raise ValueError(
+                f"{name} must have words 0 to {vocabulary - 1}, got {seen.min()} to {seen.max()}"
+            )
+    return jnp.where(present, items, 0), present
+
+
+def most_used(name: str, counts: Any, num: int) -> Int[np.ndarray, " K"]:
+    """The rows in use, the most used first, of `num` rows; those as often used in their order."""
+    fitting(name, counts, num)
+    if not _checks.is_concrete(counts):
+        raise TypeError(f"{name} must be concrete: how many are in use is not known inside of jit")
+    counts = np.asarray(counts)
+    order = np.argsort(-counts, kind="stable")
+    return order[: np.count_nonzero(counts > 0)]

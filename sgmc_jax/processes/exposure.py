@@ -1,0 +1,50 @@
+"""How many atoms items are expected to have, of any measure and under any counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .counts import CountLikelihood
+from .measures import RateMeasure
+
+_NODES = 256
+_FAR = 20.0  # e^-20 is nothing beside 1
+
+
+def exposure(measure: RateMeasure, counts: CountLikelihood, num_items: Any) -> Float[Array, ""]:
+    """E = int (1 - h(0 | theta)^n) nu(d theta), the expected number of atoms that n items have.
+
+    By the trapezoid rule in s, which is log theta, or its log odds where weights are below 1. The
+    integrand is analytic for |Im s| < pi / 2, so that with nodes on all of the line the rule has a
+    relative error of e^(-pi^2 / step), and a step is some 0.2. Nodes reach from where n theta is
+    small to where atoms are rare. Before them the integrand is proportional to e^((1 - d) s), with
+    the discount d, and after them to e^(-(c + d) s) if it is not 0: two geometric series.
+
+    Args:
+        measure: nu, one of the library's.
+        counts: h.
+        num_items: n.
+
+    Example:
+        >>> from sgmc_jax.processes import Bernoulli, BetaProcess
+        >>> round(float(exposure(BetaProcess(2.0), Bernoulli(), 3)), 4)  # 2 (1 + 1/2 + 1/3)
+        3.6667
+
+    Reference:
+        Trefethen and Weideman (2014), The exponentially convergent trapezoidal rule.
+    """
+    c, d = measure.concentration, getattr(measure, "discount", 0.0)
+    low = -_FAR - jnp.log(num_items * jnp.maximum(c, 1))
+    high = _FAR - jnp.log(jnp.minimum(c, 1))
+    step = (high - low) / (_NODES - 1)
+    s = low + step * jnp.arange(_NODES)
+    log_theta = jax.nn.log_sigmoid(s) if measure.bounded else s
+    slope = jax.nn.sigmoid(-s) if measure.bounded else 1.0
+    some = -jnp.expm1(num_items * counts.log_absent(log_theta))
+    each = some * slope * jnp.exp(log_theta + measure.log_rate(log_theta))
+    before, after = each[0] / jnp.expm1((1 - d) * step), each[-1] / jnp.expm1((c + d) * step)
+    return step * (before + jnp.sum(each) + after)

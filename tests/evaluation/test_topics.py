@@ -1,0 +1,185 @@
+"""Topics, proportions and held-out words, against closed forms, quadrature and loops."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import beta, gamma, poisson
+
+from sgmc_jax import sample
+from sgmc_jax.bnp import (
+    BetaProcess,
+    DirichletCategorical,
+    Groups,
+    HierarchicalDirichletProcess,
+    LinearGaussian,
+    hybrid_hdp,
+)
+from sgmc_jax.evaluation import (
+    bnb_proportions,
+    dirichlet_proportions,
+    hdp_concentrations,
+    infer_proportions,
+    perplexity,
+    top_words,
+    topic_counts,
+    word_distributions,
+    word_probabilities,
+)
+from sgmc_jax.models import LDA
+
+KEY = jax.random.key(0)
+FAMILY = DirichletCategorical(np.array([0.5, 1.0, 1.5]))
+TOPICS = np.array([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])
+DOCUMENTS = Groups.from_list([np.array([0, 0, 1, 2]), np.array([2, 2]), np.array([], int)])
+
+
+def test_words_of_topics_are_those_of_the_predictive():
+    items, labels = jnp.array([0, 0, 1, 2, 2]), jnp.array([0, 0, 0, 2, 2])
+    stats = FAMILY.label_statistics(items, labels, 3)
+    found = word_distributions(FAMILY, stats, rest=True)
+    each = jax.vmap(lambda w: FAMILY.log_predictive(stats, w), out_axes=1)(jnp.arange(3))
+    np.testing.assert_allclose(found[:3], np.exp(each), rtol=1e-5)
+    np.testing.assert_allclose(found[3], [1 / 6, 1 / 3, 1 / 2], rtol=1e-5)
+
+
+def test_words_are_counted_but_for_padding():
+    rng = np.random.default_rng(0)
+    labels, size = rng.integers(0, 4, (6, 9)), rng.integers(0, 10, 6)
+    exact = [np.bincount(row[:n], minlength=5) for row, n in zip(labels, size)]
+    np.testing.assert_array_equal(topic_counts(labels, size, 5), exact)
+
+
+@pytest.mark.full
+def test_proportions_of_a_hierarchical_dirichlet_process():
+    """All topics, with that of no word yet, have all mass, whichever died in the last sweep."""
+    kernel = hybrid_hdp(HierarchicalDirichletProcess(1.0, 2.0), FAMILY, blocks=2, capacity=8)
+    words = DOCUMENTS._replace(items=np.tile(DOCUMENTS.items, (4, 1)), size=np.tile([4, 2, 1], 4))
+
+    def record(state, info):
+        (shared, local), stats = state.position, state.sums.statistics
+        a = hdp_concentrations(shared, stats.count)
+        counts = topic_counts(local["assignment"], words.size, 8)
+        return a, counts, dirichlet_proportions(a, counts)
+
+    a, counts, shares = sample(KEY, kernel, None, words, num_steps=20, record=record).trace
+    np.testing.assert_allclose(a.sum(axis=1), 2.0, rtol=1e-5)
+    np.testing.assert_array_equal(a[:, :8] > 0, counts.sum(axis=1) > 0)
+    total = 2.0 + np.tile([4, 2, 1], 4)[:, None]
+    np.testing.assert_allclose(shares[..., :8] * total, counts + a[:, None, :8], rtol=1e-5)
+
+
+def mean_rate(x, r, s, c):
+    """E[pi | x] on a grid of theta ~ Beta(c s, c (1 - s)) and pi | theta."""
+    theta, pi = (np.arange(400) + 0.5)[:, None] / 400, (np.arange(800) + 0.5) / 25
+    rates = gamma.pdf(pi, r, scale=theta / (1 - theta))
+    joint = beta.pdf(theta, c * s, c * (1 - s)) * rates * poisson.pmf(x, pi)
+    return np.sum(pi * joint) / np.sum(joint)
+
+
+def test_proportions_of_a_beta_negative_binomial_process():
+    process, c, r = BetaProcess(0.8, 4.0), 4.0, 2.5
+    theta, counts = np.array([0.7, 0.5, 0.3]), np.array([[3, 1, 0], [0, 2, 0]])
+    exact = np.zeros((2, 3))
+    for d, k in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+        exact[d, k] = mean_rate(counts[d, k], r, 0.8 * theta[k], c)
+    exact = exact / exact.sum(axis=1, keepdims=True)
+    found = bnb_proportions(process, np.log(theta), counts, r)
+    np.testing.assert_allclose(found, exact, atol=1e-3)
+    naive = counts + 0.8 * theta * (counts.sum(0) > 0)  # in proportion to counts and weights
+    assert np.max(np.abs(naive / naive.sum(axis=1, keepdims=True) - exact)) > 0.05
+    of_size = bnb_proportions(process, np.log(theta), counts)
+    exact = [
+        bnb_proportions(process, np.log(theta), counts, n * 3 / 3.2)[d] for d, n in [(0, 4), (1, 2)]
+    ]
+    np.testing.assert_allclose(of_size, exact, rtol=1e-5)
+
+
+def test_inferred_proportions_are_the_mode():
+    """Of two topics, the mode in log theta on a fine grid; of no words, the prior's mean."""
+    a = np.array([0.5, 1.5])
+    found = infer_proportions(TOPICS, a, DOCUMENTS, sweeps=300)
+    first = np.linspace(0, 1, 100_001)[1:-1]
+    shares = np.stack([first, 1 - first])
+    for d, size in enumerate(DOCUMENTS.size[:2]):
+        words = DOCUMENTS.items[d][:size]
+        value = np.log(TOPICS.T[words] @ shares).sum(axis=0) + a @ np.log(shares)
+        np.testing.assert_allclose(found[d, 0], first[np.argmax(value)], atol=1e-4)
+    np.testing.assert_allclose(found[2], a / 2, rtol=1e-5)
+
+
+def test_probabilities_are_averaged_before_logarithms():
+    rng = np.random.default_rng(0)
+    topics, shares = rng.dirichlet(np.ones(3), (5, 2)), rng.dirichlet(np.ones(2), (5, 3))
+    pairs = [(d, w) for d, n in enumerate(DOCUMENTS.size) for w in DOCUMENTS.items[d][:n]]
+    chance = np.array([[shares[s, d] @ topics[s, :, w] for d, w in pairs] for s in range(5)])
+    found = word_probabilities(topics[0], shares[0], DOCUMENTS)
+    np.testing.assert_allclose(
+        found[:2][[0, 0, 0, 0, 1, 1], [0, 1, 2, 3, 0, 1]], chance[0], rtol=1e-5
+    )
+    assert np.all(np.asarray(found)[1:, 2:] == 1)
+    together = perplexity(topics, shares, DOCUMENTS)
+    np.testing.assert_allclose(together, np.exp(-np.log(chance.mean(0)).mean()), rtol=1e-5)
+    assert np.exp(-np.log(chance).mean()) > together * 1.01
+    one = jax.jit(lambda t, s: perplexity(t, s, DOCUMENTS))(topics[0], shares[0])
+    np.testing.assert_allclose(one, np.exp(-np.log(chance[0]).mean()), rtol=1e-5)
+
+
+def test_perplexity_is_near_that_of_lda():
+    """Whose Gibbs sweeps see other halves of the documents."""
+    rng = np.random.default_rng(0)
+    topics = rng.dirichlet(np.full(30, 0.2), 3)
+    words = [rng.choice(30, 80, p=p @ topics) for p in rng.dirichlet(np.full(3, 0.5), 60)]
+    lda = LDA(3, 30, alpha=0.5, beta=0.1)
+    exact = lda.perplexity(
+        KEY, jnp.log(topics), np.pad(words, ((0, 0), (0, 1)), constant_values=-1)
+    )
+    seen, told = (Groups.from_list([row[i::2] for row in words]) for i in (0, 1))
+    shares = infer_proportions(topics, np.full(3, 0.5), seen)
+    assert abs(perplexity(topics, shares, told) / exact - 1) < 0.05
+
+
+def test_the_likeliest_words_come_first():
+    vocabulary = np.array(["a", "b", "c"])
+    assert top_words(TOPICS, vocabulary, 2) == [["a", "b"], ["c", "b"]]
+    assert top_words(TOPICS, vocabulary, 1, counts=np.array([2.0, 5.0])) == [["c"], ["a"]]
+
+
+@pytest.mark.parametrize(
+    "make, error, message",
+    [
+        (
+            lambda: infer_proportions(TOPICS, np.ones(3), DOCUMENTS),
+            ValueError,
+            "concentrations .*2,",
+        ),
+        (
+            lambda: infer_proportions(TOPICS, np.ones(2), [[0]]),
+            TypeError,
+            "documents must be Groups",
+        ),
+        (
+            lambda: perplexity(TOPICS[:, :2], np.ones((3, 2)), DOCUMENTS),
+            ValueError,
+            "documents must have words 0 to 1, got 0 to 2",
+        ),
+        (
+            lambda: perplexity(TOPICS[None], np.ones((2, 3, 2)), DOCUMENTS),
+            ValueError,
+            r"proportions must have the shape \(1, 3, 2\), got \(2, 3, 2\)",
+        ),
+        (lambda: topic_counts(np.ones((2, 3)), [1, 1], 2), TypeError, "assignment must be whole"),
+        (
+            lambda: dirichlet_proportions(np.ones(2), np.ones((1, 4), int)),
+            ValueError,
+            "counts must",
+        ),
+        (lambda: hdp_concentrations({"weights": 1}, np.ones(1)), ValueError, "lacks rest, group"),
+        (lambda: word_distributions(LinearGaussian(2), None), TypeError, "a DirichletCategorical"),
+        (lambda: bnb_proportions(FAMILY, np.ones(2), np.ones((1, 2))), TypeError, "a BetaProcess"),
+        (lambda: top_words(TOPICS, ["a", "b"]), ValueError, r"topics must have .*K, 2"),
+    ],
+)
+def test_bad_input(make, error, message):
+    with pytest.raises(error, match=message):
+        make()

@@ -1,0 +1,118 @@
+"""The expected number of atoms that items have, and the mass that it is proportional to."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import fixed_quad
+from scipy.special import digamma, gammaln, log_expit
+
+from sgmc_jax.processes import (
+    Bernoulli,
+    BetaPrimeProcess,
+    BetaProcess,
+    CountLikelihood,
+    GammaProcess,
+    GeneralizedGammaProcess,
+    NegativeBinomial,
+    OddsBernoulli,
+    Poisson,
+    StableBetaProcess,
+)
+from sgmc_jax.processes.exposure import exposure
+from tests.processes.test_representations import log_tau, series
+from tests.processes.test_representations import rows as of_series
+
+TWICE = CountLikelihood.from_function(
+    lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)) + jnp.log(2.0) * (x == 1), maximum=2
+)
+# minus log h(0 | theta), from log theta and log(1 - theta)
+ABSENT = {
+    "bernoulli": (Bernoulli(), lambda log, rest: -rest),
+    "odds": (OddsBernoulli(), lambda log, rest: np.logaddexp(0, log)),
+    "poisson": (Poisson(), lambda log, rest: np.exp(log)),
+    "negative binomial": (NegativeBinomial(1.7), lambda log, rest: -1.7 * rest),
+    "twice": (TWICE, lambda log, rest: -2 * rest),
+}
+BOUNDED = [BetaProcess(1.3, c) for c in (0.05, 1.0, 3.0, 300.0)] + [
+    StableBetaProcess(0.7, *args) for args in ((0.05, 0.1), (1.0, 0.5), (3.0, 0.9))
+]
+UNBOUNDED = [
+    *(GammaProcess(1.3, c) for c in (0.01, 1.0, 300.0)),
+    *(GeneralizedGammaProcess(0.7, *args) for args in ((0.01, 0.1), (1.0, 0.5), (3.0, 0.9))),
+    *(BetaPrimeProcess(1.3, c) for c in (0.05, 1.0, 30.0)),
+]
+CASES = [(measure, name) for measure in BOUNDED for name in ABSENT]
+CASES += [(measure, name) for measure in UNBOUNDED for name in ("odds", "poisson")]
+
+
+def log_rate(measure, log, rest):
+    """log of theta nu(theta), in NumPy, from log theta and log(1 - theta)."""
+    a, c = float(measure.mass), float(measure.concentration)
+    d = float(getattr(measure, "discount", 0.0))
+    if isinstance(measure, BetaPrimeProcess):
+        return np.log(a * c) - c * np.logaddexp(0, log)
+    if not measure.bounded:
+        front = np.log(a) + (1 - d) * np.log(c) - gammaln(1 - d)
+        return front - d * log - c * np.exp(log)
+    front = np.log(a) + gammaln(1 + c) - gammaln(1 - d) - gammaln(c + d)
+    return front - d * log + (c + d - 1) * rest
+
+
+def by_quadrature(measure, absent, num):
+    """The integral in log theta or in log odds, by panels of the rule of Gauss and Legendre."""
+
+    def integrand(s):
+        log, rest = (log_expit(s), log_expit(-s)) if measure.bounded else (s, np.zeros_like(s))
+        slope = np.exp(rest)  # of log theta in s
+        return -np.expm1(-num * absent(log, rest)) * slope * np.exp(log_rate(measure, log, rest))
+
+    edges = np.arange(-600.0, 601.0, 2.0)
+    with np.errstate(over="ignore"):
+        return sum(fixed_quad(integrand, a, b, n=24)[0] for a, b in zip(edges, edges[1:]))
+
+
+def rows():
+    """All counts under all measures; the likeliest of each kind of measure in the fast tier."""
+    for measure, name in CASES:
+        kind, (c, *_) = type(measure).__name__, [float(x) for x in jax.tree.leaves(measure)[1:]]
+        fast = c == 1 and name == ("bernoulli" if measure.bounded else "poisson")
+        marks = [] if fast else pytest.mark.full
+        yield pytest.param(measure, name, id=f"{kind}-{c}-{name}", marks=marks)
+
+
+@jax.jit
+def each_number(measure, counts):
+    return jnp.stack([exposure(measure, counts, num) for num in NUMBERS])
+
+
+NUMBERS = (1, 3, 1_000, 1_000_000)
+
+
+@pytest.mark.parametrize("measure,name", list(rows()))
+def test_the_expected_number_by_quadrature(measure, name):
+    """In float32, to a part in 1e5."""
+    counts, absent = ABSENT[name]
+    expected = [by_quadrature(measure, absent, num) for num in NUMBERS]
+    np.testing.assert_allclose(each_number(measure, counts), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("num", NUMBERS)
+def test_the_expected_number_in_closed_form(num):
+    beta = 1.3 * 0.7 * (digamma(0.7 + num) - digamma(0.7))
+    np.testing.assert_allclose(exposure(BetaProcess(1.3, 0.7), Bernoulli(), num), beta, rtol=1e-5)
+    gamma = 1.3 * 0.7 * np.log1p(num / 0.7)
+    np.testing.assert_allclose(exposure(GammaProcess(1.3, 0.7), Poisson(), num), gamma, rtol=1e-5)
+
+
+@pytest.mark.parametrize("make,name", list(of_series()))
+def test_series_know_places_by_their_ratio_to_the_mass(make, name, x64):
+    """tau of mass a at g is tau of mass 1 at g / a, for every series of every measure."""
+    own = series(make, name)
+    of_mass = lambda mass: own.of(own.measure.of_mass(mass))
+    g, v = jnp.exp(jnp.linspace(-4, 3, 30))[:, None], own.sample_v(jax.random.key(0), (40,))
+    for mass in (0.3, 2.7):
+        scaled = log_tau(of_mass(mass), v, mass * g)
+        np.testing.assert_allclose(scaled, log_tau(of_mass(1.0), v, g), rtol=1e-9)
+    assert jnp.array_equal(of_mass(2.7).sample_v(jax.random.key(0), (40,)), v)
+    assert jnp.array_equal(of_mass(2.7).logpdf_v(v), own.logpdf_v(v))
