@@ -1,5 +1,6 @@
 """The environment, set before jax is imported, and the fixtures every test may use."""
 
+import gc
 import os
 
 from jaxlib.version import __version_info__ as _jaxlib
@@ -34,6 +35,13 @@ if hasattr(jax, "enable_x64"):  # jax >= 0.8
     _enable_x64 = jax.enable_x64
 else:
     from jax.experimental import enable_x64 as _enable_x64
+
+
+def pytest_collection_finish(session):
+    """What is loaded by now stays: the garbage collector, a tenth of the time, may pass it by."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_configure(config):

@@ -120,11 +120,11 @@ def slice_mixture(
         >>> from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
         >>> X = jnp.concatenate([jnp.tile(x, (10, 1)) for x in jnp.array([[5, 0, 1], [0, 4, 1]])])
         >>> process, family = DirichletProcess(1.0), DirichletMultinomial(0.5, size=3)
-        >>> exact = slice_mixture(process, family, batch_size=5)
+        >>> exact = slice_mixture(process, family, batch_size=5, capacity=32)
         >>> run = sample(jax.random.key(0), exact, None, X, num_steps=50)
         >>> run.trace.local["assignment"].shape
         (50, 20)
-        >>> stochastic = slice_mixture(process, family, 5, "scir", step_size=0.1)
+        >>> stochastic = slice_mixture(process, family, 5, "scir", step_size=0.1, capacity=32)
         >>> run = sample(jax.random.key(0), stochastic, None, X, num_steps=50)
 
     Reference:
