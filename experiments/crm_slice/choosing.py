@@ -59,9 +59,13 @@ def measure(key: Array, kernel: Kernel, items: Any, start: Any, num: int) -> Fou
     """Chains from the entries that made the data; as many steps as are kept go before."""
     args = {"num_chains": CHAINS, "record": record, "chunk": num}
     first = sample(key, kernel, start, items, num_steps=num, **args)
-    began = time.process_time()
-    last = sample(key, kernel, first, items, num_steps=num, **args)
-    seconds = (time.process_time() - began) / num / CHAINS
+    while True:  # until no slots are added, and nothing is compiled, in the steps that are timed
+        began = time.process_time()
+        last = sample(key, kernel, first, items, num_steps=num, **args)
+        seconds = (time.process_time() - began) / num / CHAINS
+        if last.capacity == first.capacity:
+            break
+        first = last
     draws = np.asarray(last.trace, float)
     size = np.asarray(ess(draws.astype(np.float32)))
     errors = draws.std(axis=(0, 1)) / np.sqrt(size)

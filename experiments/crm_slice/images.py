@@ -1,0 +1,63 @@
+"""Features of "Cambridge" images, truncation-free, from one feature and from seeds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from sgmc_jax.bnp import (
+    BetaBernoulli,
+    LinearGaussian,
+    hybrid_features,
+    seed_features,
+    slice_crm,
+    slice_features,
+)
+from sgmc_jax.evaluation import NewItems, feature_images
+from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
+
+from ..common import Options, load, table, timed
+
+NOISE, TEST, MOST = 0.25, 500, 8
+
+
+def run(options: Options) -> str:
+    """A table and images.png, the features of the last draw of `slice_features`."""
+    items = load(options, "cambridge_10k.npz", "the 10,000 images as rows `x` of 36 numbers")["x"]
+    train, test = jnp.asarray(items[TEST:]), items[:TEST]
+    num = 400 if options.full else 60
+    process, family = BetaBernoulli(1.0), LinearGaussian(36, NOISE, 1.0)
+    series = bondesson(BetaProcess(1.0))
+    kernels = {
+        "slice_features": slice_features(process, family, decay=1.0, capacity=32),
+        "slice_crm": slice_crm(series, Bernoulli(), family, decay=1.0, capacity=32),
+        "hybrid_features": hybrid_features(process, family, blocks=len(train) // 50, capacity=32),
+    }
+    starts = {"one feature": None, "seeds": seed_features(options.key, process, family, train)}
+
+    def record(state: Any, info: Any) -> tuple[Array, Array]:
+        shared, local = state.position
+        chance = state.sums.counts / (local["features"].shape[0] + 1.0)
+        law = NewItems(shared["parameters"], chance, NOISE).largest(MOST)
+        return info.active, jnp.mean(law.log_prob(test))
+
+    rows, last = [], {}
+    for start, position in starts.items():
+        for name, kernel in kernels.items():
+            if name == "slice_crm" and position is not None:
+                position = position._replace(shared={})  # weights of its own
+            done = timed(options.key, kernel, position, train, record, num)
+            active, score = (np.asarray(part, float)[num // 2 :].mean() for part in done.trace)
+            row = [start, name, f"{active:.1f}", f"{score:.3f}", f"{1e3 * done.seconds:.1f}"]
+            rows.append(row)
+            last[start, name] = done.state
+    state = last["seeds", "slice_features"]
+    counts = jax.device_get(state.sums.counts)
+    figure = feature_images(state.position.shared["parameters"], counts, (6, 6))
+    figure.savefig(options.out / "images.png", dpi=120)
+    header = ["start", "sampler", "features", "held-out log density", "ms a step"]
+    return table(header, rows)
