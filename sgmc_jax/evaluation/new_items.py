@@ -88,7 +88,7 @@ class NewItems(eqx.Module):
             fitting(name, getattr(self, name))
             _checks.positive(name, getattr(self, name))
         _checks.positive("weights", self.weights, zero=True)
-        if _checks.is_concrete(self.weights) and bool(jnp.any(self.weights > 1)):
+        if _checks.certainly(lambda w: w > 1, self.weights):
             raise ValueError(f"weights must be at most 1, got {jnp.max(self.weights)}")
         if self.births is not None:
             fitting("births", self.births)
