@@ -10,7 +10,8 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 
 from jaxtyping import install_import_hook  # noqa: E402
 
-install_import_hook("sgmc_jax", "beartype.beartype")
+if __name__ == "__main__":  # and not where this module is searched for doctests
+    install_import_hook("sgmc_jax", "beartype.beartype")
 
 import jax  # noqa: E402
 

@@ -73,6 +73,7 @@ def test_all_decays_share_one_program():
     assert 0 < once == len(TRACED)
 
 
+@pytest.mark.full
 def test_too_few_slots_change_nothing():
     small, large = tuned(KERNEL.resize(32)), tuned()
     assert small.run.capacity == 64 and small.kernel.decay == large.kernel.decay

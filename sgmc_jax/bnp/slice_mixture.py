@@ -125,7 +125,6 @@ def slice_mixture(
         >>> run.trace.local["assignment"].shape
         (50, 20)
         >>> stochastic = slice_mixture(process, family, 5, "scir", step_size=0.1, capacity=32)
-        >>> run = sample(jax.random.key(0), stochastic, None, X, num_steps=50)
 
     Reference:
         Walker (2007), Sampling the Dirichlet mixture model with slices: a slice u_i for each point,

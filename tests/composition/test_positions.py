@@ -160,7 +160,7 @@ def check_blocks(kernel, **kwargs):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[] if name == "hybrid" else full)
+        pytest.param(name, marks=full)
         for name in [*MIXTURES, "with split-merge"]
         if name != "split-merge"
     ],

@@ -45,6 +45,7 @@ def features(run):
     return run.trace.local["features"]
 
 
+@pytest.mark.full
 def test_the_same_chain_on_eight_devices(x64):
     """In float64, items that do not divide by the shards."""
     check_engines("linear", 45, [ShardMap(8)])

@@ -76,7 +76,7 @@ def test_blocks_are_a_multiple_of_the_shards():
 @pytest.mark.parametrize(
     "schedule,blocks,few",
     [
-        (Anchored(), 3, 8),
+        pytest.param(Anchored(), 3, 8, marks=pytest.mark.full),
         pytest.param(Anchored(), 3, 2, marks=pytest.mark.full),
         pytest.param(Demotion(), 1, 2, marks=pytest.mark.full),
     ],

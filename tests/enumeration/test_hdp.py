@@ -131,6 +131,7 @@ def test_all_partitions_by_the_anchored_schedule(blocks, sweeps):
     check_partitions(kernel, NORMAL_LAW, GROUPS, num_steps=num_steps)
 
 
+@pytest.mark.full
 def test_all_partitions_by_demotion():
     check_partitions(make(schedule=Demotion()), NORMAL_LAW, GROUPS)
 

@@ -319,6 +319,7 @@ def test_what_is_no_series_of_the_process():
         slice_crm(BetaProcess(1.0), Bernoulli(), LINEAR)
 
 
+@full
 def test_a_chain_begins_at_points_that_have_atoms():
     """A point without one has no density under a column in use: its place would be infinite."""
     kernel = general("generalized gamma")

@@ -129,6 +129,7 @@ def test_estimates_are_unbiased(monkeypatch):
         check_mean(ratios(), np.ones(3), 0.2)
 
 
+@pytest.mark.full
 def test_estimates_are_close_with_many_features():
     values = np.random.default_rng(2).normal(size=(12, 36)).astype(np.float32)
     made = NewItems(values, np.linspace(0.05, 0.6, 12), NOISE)
@@ -137,6 +138,7 @@ def test_estimates_are_close_with_many_features():
     assert abs(np.mean(error)) < 0.5
 
 
+@pytest.mark.full
 def test_draws_have_the_moments_of_the_law():
     made = five()
     values, w = np.asarray(made.parameters, float), np.asarray(made.weights, float)

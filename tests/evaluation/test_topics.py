@@ -125,6 +125,7 @@ def test_probabilities_are_averaged_before_logarithms():
     np.testing.assert_allclose(one, np.exp(-np.log(chance[0]).mean()), rtol=1e-5)
 
 
+@pytest.mark.full
 def test_perplexity_is_near_that_of_lda():
     """Whose Gibbs sweeps see other halves of the documents."""
     rng = np.random.default_rng(0)

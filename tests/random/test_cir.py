@@ -75,6 +75,7 @@ def test_law_float32():
     check_corners(jnp.float32, CORNERS)
 
 
+@pytest.mark.full
 def test_law_float64(x64):
     check_corners(jnp.float64, CORNERS)
 

@@ -41,6 +41,7 @@ def test_law_float32():
     check_law(jnp.float32, DRAWS)
 
 
+@pytest.mark.full
 def test_law_float64(x64):
     check_law(jnp.float64, 100_000)
 
