@@ -209,16 +209,16 @@ def slice_crm(
     G(dv) prod_n h(0 | tau(v, g)) dg; points in use are independent of them and of each other, with
     density G(v) prod_n h(X_nk | tau(v, g)). So a step
 
-        draws the mass a, if it has a Gamma(s, r) prior, from Gamma(s + K, r + E), where K atoms
-            are in use and E = int (1 - prod_n h(0 | theta)) nu(d theta) at a = 1,
-            and multiplies every g_k by a' / a, so that all weights stay as they are,
+        draws the mass, a' ~ Gamma(s + K, r + E), if it has a Gamma(s, r) prior; g_k = g_k a' / a,
         moves each (V_k, g_k) in use by Metropolis on that density, all at once,
         draws the first empty points anew: a unit-rate series, thinned by prod_n h(0 | theta),
         puts all in the order of g: the features of the series,
         draws psi | X, Y and the levels K_n = k_n + Geometric,
         and the entries, with h in place of the odds, as `slice_features` does.
 
-    No integral over empty points is needed but E, and no point waits for its neighbours.
+    K atoms being in use, and E = int (1 - prod_n h(0 | theta)) nu(d theta) at a mass of 1; with
+    places g_k as large again as the mass, weights stay as they are. No other integral over empty
+    points is needed, and no point waits for its neighbours.
 
     Targets:
         the posterior of the entries, their columns in no order, with their weights and parameters,
