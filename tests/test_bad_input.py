@@ -47,6 +47,15 @@ from sgmc_jax import (
     sgrld_simplex,
     thin,
 )
+from sgmc_jax.bnp import (
+    BetaBernoulli,
+    BetaProcess,
+    LinearGaussian,
+    NormalKnownCovariance,
+    bondesson,
+    slice_bnb,
+    slice_features,
+)
 from sgmc_jax.transitions import EulerLangevin
 
 KEY = jax.random.key(0)
@@ -430,3 +439,37 @@ def test_checks_look_at_values_only_where_there_are_some():
         return kernel.step(KEY, state, jnp.asarray(DATA))[0].position
 
     assert jax.eval_shape(jax.vmap(make), jnp.zeros(3)).shape == (3, 2)
+
+
+MEASURE, SMALL = BetaProcess(1.0, 2.0), BetaProcess(1.0, 0.5)
+FEATURES = BetaBernoulli(1.0, 2.0)
+MEMBERS = NormalKnownCovariance(np.zeros(1), np.eye(1), np.eye(1))
+BUILDERS = {
+    "series of a measure": lambda: bondesson(MEASURE),
+    "series of a process": lambda: FEATURES.series(),
+    "features": lambda: slice_features(FEATURES, LinearGaussian(1)),
+    "groups": lambda: slice_bnb(MEASURE, MEMBERS),
+}
+
+
+def traced(build):
+    """Build while something is traced, as the builders of `gibbs` do."""
+
+    def function(x):
+        build()
+        return x
+
+    jax.eval_shape(function, 1.0)
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_what_was_made_outside_of_a_trace_is_checked_in_it(name):
+    """Its numbers are known there; what jax says of them is not."""
+    traced(BUILDERS[name])
+
+
+def test_what_is_out_of_range_is_seen_in_a_trace_too():
+    with pytest.raises(ValueError, match="needs a concentration of at least 1, got"):
+        traced(lambda: bondesson(SMALL))
+    with pytest.raises(ValueError, match="process must have a concentration above 1, got 0.5"):
+        traced(lambda: slice_bnb(SMALL, MEMBERS))

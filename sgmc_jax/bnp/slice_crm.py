@@ -241,8 +241,8 @@ def slice_crm(
         `position = Dist(shared, local)` as of `slice_features`, but with a `mass` only if the
         representation is the library's; `shared["series"]` has besides the `v` and `g` of every
         slot, which are part of the chain. So another kernel may move its features only if it gives
-        these their law; `hybrid_features`, which integrates the weights out, goes with
-        `slice_features`.
+        these their law: not another series, for which the same `v` and `g` are other weights, and
+        not `hybrid_features`, which integrates weights out and goes with `slice_features`.
 
     Info:
         `active`, the number of features; `overflow`.

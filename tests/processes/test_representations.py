@@ -21,6 +21,7 @@ from sgmc_jax.processes import (
     rejection,
     thinning,
 )
+from sgmc_jax.processes.laws import BetaLaw
 from sgmc_jax.special import exponential_integral, softplus_tail
 from tests.laws.moments import check_law, fewer
 
@@ -288,11 +289,8 @@ def atoms_before(made, g, power):
     return np.trapezoid(rate * jnp.minimum(1, g / ratio(log_theta)), s)
 
 
-@pytest.mark.parametrize(
-    "name", [x if x == "beta 1/2" else pytest.param(x, marks=pytest.mark.full) for x in MEASURES]
-)
-def test_points_of_thinning_are_those_with_atoms(name, x64):
-    """Their number and the sum of their weights, as all points of a unit rate would have them."""
+def check_points(name):
+    """The number and the summed weights of atoms are what all points of a unit rate would have."""
     made = series(thinning, name)
 
     def first(key):
@@ -306,3 +304,20 @@ def test_points_of_thinning_are_those_with_atoms(name, x64):
         for power in (0,) if "prime" in name else (0, 1):  # of infinite variance there
             sums = jnp.where(g < until, jnp.exp(power * log_theta) * (log_theta > -jnp.inf), 0)
             check_law(sums.sum(1), atoms_before(made, until, power), 0.1)
+
+
+@pytest.mark.parametrize(
+    "name", [x if x == "beta 1/2" else pytest.param(x, marks=pytest.mark.full) for x in MEASURES]
+)
+def test_points_of_thinning_are_those_with_atoms(name, x64):
+    check_points(name)
+
+
+@pytest.mark.full
+def test_points_that_are_all_kept(x64, monkeypatch):
+    """Planted: the density of G as it is at 0, so that no point is rejected."""
+    honest = BetaLaw.logpdf
+    flat = lambda self, v: honest(self, jnp.full_like(jnp.asarray(v, float), 1e-9))
+    monkeypatch.setattr(BetaLaw, "logpdf", flat)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_points("beta 3")
