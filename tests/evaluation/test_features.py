@@ -1,6 +1,7 @@
 """Held-out errors against all entries, one after the other."""
 
 import itertools
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -77,6 +78,6 @@ def test_bad_images(monkeypatch):
             images(VALUES, np.array(counts), shape)
     with pytest.raises(TypeError, match="counts must be concrete"):
         jax.jit(lambda counts: images(VALUES, counts, (2, 3)))(jnp.ones(4))
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         feature_images(VALUES, np.ones(4), (2, 3))
