@@ -14,7 +14,6 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from .. import _checks
 from ..families import FeatureRows
 from ..processes import (
-    CountLikelihood,
     FeatureProcess,
     MeasureSeries,
     RateMeasure,
@@ -168,7 +167,7 @@ class SeriesWeights(Weights):
     """
 
     series: Representation
-    counts: CountLikelihood
+    counts: Any  # a CountLikelihood, or something that knows `log_column` and `log_absent` alone
     mass_prior: Any = eqx.field(converter=gamma_prior("mass_prior"), default=None)
 
     def __check_init__(self):

@@ -175,7 +175,7 @@ class SliceBNB(Kernel):
 
     def _weights(self, shard: Shard) -> SeriesWeights:
         counts = Failures(self.process, self._failures(shard), self.comm)
-        return SeriesWeights(self.series, counts)  # type: ignore[arg-type]
+        return SeriesWeights(self.series, counts)
 
     def _log_rates(
         self, key: Any, atoms: Ordered, counts: Int[Array, "K G"], shard: Shard

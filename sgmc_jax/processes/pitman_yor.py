@@ -121,7 +121,7 @@ class PitmanYor(Series):
         before, log_rest = _left_before(series.log_left)
         return series.log_stick + before, log_rest
 
-    def draw_atoms(self, key: Any, hyper: Hyper, counts: Array, end: Array) -> Atoms:
+    def draw_atoms(self, key: Any, hyper: Hyper, counts: Array, end: Array | float) -> Atoms:
         """Given K clusters the weights are
 
             (w_1, ..., w_K, w_0) ~ Dirichlet(m_1 - d, ..., m_K - d, a + K d),

@@ -52,7 +52,7 @@ class Series(Process):
 
     @abstractmethod
     def draw_atoms(
-        self, key: Any, hyper: Hyper, counts: Int[Array, " K"], end: Float[Array, ""]
+        self, key: Any, hyper: Hyper, counts: Int[Array, " K"], end: Float[Array, ""] | float
     ) -> Atoms:
         """The atoms of the clusters given their sizes, each in its slot, and empty ones.
 

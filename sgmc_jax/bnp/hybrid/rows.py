@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ...families import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
-from ...processes import FeatureProcess
+from ...processes import CountLikelihood, FeatureProcess
 from ...random import poisson
 from ...random.words import uniform, word_keys, word_pair
 from .anchors import visited
@@ -187,7 +187,7 @@ def _entries(
 
 
 def draw_entries(
-    process: FeatureProcess,
+    process: FeatureProcess | CountLikelihood,
     likelihood: EntryLikelihood,
     log_step: Callable[[Array], Array],
     k: Array,
