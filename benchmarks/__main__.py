@@ -17,6 +17,7 @@ _SUITES = (
     "mixture",
     "features",
     "slices",
+    "geodesic",
     "topics",
     "compile",
     "memory",

@@ -1,8 +1,10 @@
 """Scalable Bayesian sampling in JAX: pure kernels as (init, step) pairs over pytrees."""
 
 from . import bnp as bnp
+from . import directional as directional
 from . import models as models
 from . import random as random
+from . import special as special
 from ._types import BatchEstimator as BatchEstimator
 from ._types import Estimate as Estimate
 from ._types import Estimator as Estimator
@@ -41,6 +43,8 @@ from .gradients import MinibatchCounts as MinibatchCounts
 from .gradients import SAGACounts as SAGACounts
 from .gradients import TableCounts as TableCounts
 from .kernels import geometric_ornstein_uhlenbeck as geometric_ornstein_uhlenbeck
+from .kernels import gmc as gmc
+from .kernels import gsgnht as gsgnht
 from .kernels import hmc as hmc
 from .kernels import mala as mala
 from .kernels import scir as scir
@@ -60,10 +64,16 @@ from .sample import sample as sample
 from .sample import scan_kernel as scan_kernel
 from .schedules import Cyclical as Cyclical
 from .schedules import PolynomialDecay as PolynomialDecay
+from .spaces import SPD as SPD
+from .spaces import ArraySpace as ArraySpace
 from .spaces import Euclidean as Euclidean
+from .spaces import Hyperboloid as Hyperboloid
+from .spaces import Positive as Positive
 from .spaces import Product as Product
+from .spaces import Simplex as Simplex
 from .spaces import Space as Space
 from .spaces import Sphere as Sphere
+from .spaces import Stiefel as Stiefel
 from .splitting import Splitting as Splitting
 from .tune import find_mode as find_mode
 

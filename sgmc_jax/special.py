@@ -9,6 +9,10 @@ from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from .bessel import bessel_ratio as bessel_ratio
+from .bessel import log_bessel_i as log_bessel_i
+from .bessel import log_bessel_series as log_bessel_series
+
 _STIRLING_FROM = 16.0
 
 

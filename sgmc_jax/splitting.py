@@ -18,6 +18,7 @@ from .collective import holds_collective
 from .combinators import Metropolis, metropolis, repeat
 from .contract import Contract
 from .spaces import Euclidean, Space
+from .spaces.space import as_space
 from .transitions import GeodesicFlow, GradientKick, Phase, Transition, check_phase
 from .transitions.noise import NoisyTransition
 
@@ -110,9 +111,7 @@ class Splitting(Kernel):
         self.pieces = {letter: pieces[letter] for letter in sorted(set(word))}
         self.grad = grad
         self.step_size = _checks.as_step_size(step_size)
-        self.space = Euclidean() if space is None else space
-        if not isinstance(self.space, Space):
-            raise TypeError(f"space must be a Space such as Sphere(), got {type(space).__name__}")
+        self.space = Euclidean() if space is None else as_space(space)
         self.temperature = _checks.as_real(temperature, "temperature")
         for letter, piece in self.pieces.items():
             if piece.straight and not (self.space.embedded and isinstance(self.space, Euclidean)):

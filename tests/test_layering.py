@@ -17,6 +17,8 @@ LAYERS = [
         "contract",
         "random",
         "arrays",
+        "bessel",
+        "directional",
         "special",
     },
     {"batching", "model", "combinators", "spaces", "transitions", "schedules"},

@@ -62,7 +62,7 @@ def test_every_page_has_an_export():
         module = name.rpartition(".")[0]
         assert name.split(".")[-1] in exports(module), f"{name} is on a page, but not exported"
         assert value(name).__doc__
-    modules = ("transitions", "random", "arrays", "diagnostics")
+    modules = ("transitions", "special", "directional", "random", "arrays", "diagnostics")
     assert {f"sgmc_jax.{name}" for name in modules} == whole
 
 

@@ -6,6 +6,8 @@ from ..splitting import SplittingState as SplittingState
 from .geometric_ornstein_uhlenbeck import (
     geometric_ornstein_uhlenbeck as geometric_ornstein_uhlenbeck,
 )
+from .gmc import gmc as gmc
+from .gsgnht import gsgnht as gsgnht
 from .hmc import hmc as hmc
 from .mala import mala as mala
 from .scir import scir as scir

@@ -7,6 +7,7 @@ from typing import Any
 from .. import _checks
 from .._types import Estimator
 from ..spaces import Space
+from ..spaces.space import as_space
 from ..splitting import Splitting
 from ..transitions import (
     EulerMomentum,
@@ -77,8 +78,6 @@ def sggmc(
         the middle and the same estimate on both sides, has no bias in x on flat Gaussians.
     """
     _checks.positive("friction", friction)
-    if not isinstance(space, Space):
-        raise TypeError(f"space must be a Space such as Sphere(), got {type(space).__name__}")
     if noise_covariance is not None and word not in _CORRECTABLE:
         raise ValueError(f"noise_covariance can be subtracted in {_CORRECTABLE}, got word={word!r}")
     covariance = NoiseCovariance(noise_covariance)
@@ -90,4 +89,4 @@ def sggmc(
         "N": Noise(friction, temperature, covariance),
         "E": EulerMomentum(friction, temperature, covariance),
     }
-    return Splitting(word, pieces, grad, step_size, space, temperature=temperature)
+    return Splitting(word, pieces, grad, step_size, as_space(space), temperature=temperature)

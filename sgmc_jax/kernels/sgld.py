@@ -5,18 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from .._types import Estimator
+from ..spaces import Space
 from ..splitting import Splitting
-from ..transitions import EulerLangevin, NoiseCovariance
+from ..transitions import EulerLangevin, GeodesicLangevin, NoiseCovariance
 
 
 def sgld(
-    grad: Estimator, step_size: Any, *, temperature: Any = 1.0, noise_covariance: Any = None
+    grad: Estimator,
+    step_size: Any,
+    *,
+    temperature: Any = 1.0,
+    noise_covariance: Any = None,
+    space: Space | None = None,
 ) -> Splitting:
     """Stochastic gradient Langevin dynamics; with exact gradients, the unadjusted one (ULA).
 
     With g an estimate of the gradient of the log posterior,
 
-        x <- x + h g(x) + N(0, 2 h T - h^2 V).
+        x <- x + h g(x) + N(0, 2 h T - h^2 V),
+
+    and on a manifold x moves along the geodesic of that tangent vector, for a time of 1 (geodesic
+    Langevin dynamics); g is then the Riemannian gradient.
 
     Targets:
         p(x)^(1/T), with a bias of order h; for V = 0 the noise of the estimate adds one of the same
@@ -28,6 +37,7 @@ def sgld(
         temperature: T >= 0.
         noise_covariance: V, the covariance of the estimate, to be subtracted: a number, a pytree
             like the position (a diagonal), or a matrix over the raveled position.
+        space: where positions live, R^n by default.
 
     Returns:
         A kernel with `SplittingState` and `SplittingInfo`.
@@ -49,5 +59,6 @@ def sgld(
         Welling and Teh (2011), Bayesian learning via stochastic gradient Langevin dynamics,
         equation 4; their step is 2 h.
     """
-    piece = EulerLangevin(temperature, NoiseCovariance(noise_covariance))
-    return Splitting("L", {"L": piece}, grad, step_size, temperature=temperature)
+    letter = EulerLangevin if space is None else GeodesicLangevin
+    piece = letter(temperature, NoiseCovariance(noise_covariance))
+    return Splitting("L", {"L": piece}, grad, step_size, space, temperature=temperature)

@@ -6,3 +6,4 @@ from .cir import cir as cir
 from .gamma import gamma as gamma
 from .gamma import log_gamma as log_gamma
 from .poisson import poisson as poisson
+from .von_mises_fisher import von_mises_fisher as von_mises_fisher

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
+from jaxtyping import Array
+
 from .. import _checks, _tree
 from .._types import Position
 from .space import Space, Vector
@@ -24,6 +27,13 @@ class Euclidean(Space):
 
     def normal(self, key: Any, x: Position) -> Vector:
         return _tree.normal_like(key, x)
+
+    def random_point(self, key: Any, like: Position) -> Position:
+        """A standard normal one."""
+        return _tree.normal_like(key, like)
+
+    def log_element(self, x: Position) -> Array:
+        return jnp.zeros(())
 
     def nearest(self, x: Position) -> Position:
         return x

@@ -64,6 +64,16 @@ class Product(Space):
         noise = [s.normal(k, x) for s, k, x in zip(spaces, keys, xs, strict=True)]
         return jax.tree.unflatten(structure, noise)
 
+    def random_point(self, key: Any, like: Position) -> Position:
+        spaces, structure, (likes,) = self._parts(like)
+        keys = split_key(key, len(spaces))
+        points = [s.random_point(k, x) for s, k, x in zip(spaces, keys, likes, strict=True)]
+        return jax.tree.unflatten(structure, points)
+
+    def log_element(self, x: Position) -> Array:
+        spaces, _, (xs,) = self._parts(x)
+        return _sum([s.log_element(x) for s, x in zip(spaces, xs, strict=True)])
+
     def dim(self, x: Position) -> int:
         spaces, _, (xs,) = self._parts(x)
         return sum(s.dim(x) for s, x in zip(spaces, xs, strict=True))

@@ -24,7 +24,9 @@ class Space(eqx.Module):
 
         gradient(x, g) = G(x)^-1 g,   |v|^2 = v' G(x) v,   normal ~ N(0, G(x)^-1).
 
-    A nearest point and a volume are for spaces that have them in closed form.
+    A random point, a nearest point and a volume are for spaces that have them in closed form, and
+    the volume of a unit of Lebesgue measure for those whose positions are known by it: f(x) there,
+    a density with respect to it, is f(x) exp(-log_element(x)) with respect to the volume.
     """
 
     @property
@@ -61,6 +63,14 @@ class Space(eqx.Module):
         """The squared length of a tangent vector at `x`."""
         return jnp.asarray(optax.tree.vdot(v, v))
 
+    def random_point(self, key: Any, like: Position) -> Position:
+        """A point to start from, shaped like `like`: uniform where the volume is finite."""
+        raise NotImplementedError(f"{type(self).__name__} has no random point")
+
+    def log_element(self, x: Position) -> Array:
+        """The log volume of a unit of Lebesgue measure at `x`, up to a constant."""
+        raise NotImplementedError(f"{type(self).__name__} has no Lebesgue measure")
+
     def nearest(self, x: Position) -> Position:
         """The point of the space that is nearest to an ambient point, where it has one."""
         raise NotImplementedError(f"{type(self).__name__} has no nearest point in closed form")
@@ -72,3 +82,10 @@ class Space(eqx.Module):
     @abstractmethod
     def check(self, x: Position) -> None:
         """Raise if a concrete `x` is off the space."""
+
+
+def as_space(space: Any) -> Space:
+    """`space`; raises unless it is one."""
+    if not isinstance(space, Space):
+        raise TypeError(f"space must be a Space such as Sphere(), got {type(space).__name__}")
+    return space

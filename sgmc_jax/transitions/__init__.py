@@ -3,6 +3,7 @@
 from .cir import CIR as CIR
 from .euler import EulerLangevin as EulerLangevin
 from .euler import EulerMomentum as EulerMomentum
+from .euler import GeodesicLangevin as GeodesicLangevin
 from .expanded_mean import ExpandedMeanLangevin as ExpandedMeanLangevin
 from .geodesic import GeodesicFlow as GeodesicFlow
 from .geometric_ornstein_uhlenbeck import (

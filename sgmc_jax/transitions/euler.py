@@ -1,4 +1,4 @@
-"""E, L: Euler steps of the momentum and of the overdamped Langevin diffusion."""
+"""E, L: Euler steps of the momentum and of the overdamped Langevin diffusion, also on manifolds."""
 
 from __future__ import annotations
 
@@ -54,3 +54,17 @@ class EulerLangevin(NoisyTransition):
 
     def variance(self, h: Any, v: Any) -> Array:
         return 2 * self.temperature * h - h**2 * jnp.asarray(v)
+
+
+class GeodesicLangevin(EulerLangevin):
+    """L: where the geodesic from x with velocity `h s + N(0, 2 T h - h^2 V)` is after time 1.
+
+    s is the Riemannian gradient and the noise tangent; on R^n an Euler step.
+    """
+
+    straight: ClassVar[bool] = False
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        x, space = phase.position, phase.space
+        velocity = _tree.axpy(h, space.gradient(x, field), self.noise(key, phase, h))
+        return phase._replace(position=space.flow(x, velocity, 1.0)[0])

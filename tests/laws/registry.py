@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sgmc_jax import (
+    SPD,
     SVRG,
     AllReduce,
     AnchoredCounts,
@@ -17,11 +18,15 @@ from sgmc_jax import (
     Euclidean,
     Full,
     FunctionModel,
+    Hyperboloid,
     Kernel,
     LinearModel,
     Minibatch,
+    Positive,
     Product,
+    Simplex,
     Sphere,
+    Stiefel,
     Summand,
     TableCounts,
     Uniform,
@@ -30,6 +35,8 @@ from sgmc_jax import (
     draw,
     geometric_ornstein_uhlenbeck,
     gibbs,
+    gmc,
+    gsgnht,
     hmc,
     mala,
     models,
@@ -79,6 +86,24 @@ EXACT = Minibatch(MODEL, Full())
 ON_SPHERE = Minibatch(FunctionModel(lambda x: 5.0 * x[0], lambda x, z: z @ x), Uniform(5))
 ON_PRODUCT = Minibatch(
     FunctionModel(lambda x: -0.5 * x["y"] @ x["y"], lambda x, z: z @ (x["x"] + x["y"])), Uniform(5)
+)
+EXACT_ON_SPHERE = Minibatch(FunctionModel(lambda x: 5.0 * x[0]), Full())
+EVERYWHERE = Product(
+    {"s": Stiefel(), "p": SPD(), "h": Hyperboloid(), "t": Positive(), "w": Simplex()}
+)
+EVERY_POINT = {
+    "s": np.eye(3, 2, dtype=np.float32),
+    "p": 2 * np.eye(2, dtype=np.float32),
+    "h": np.array([1.25, 0.75, 0.0], np.float32),
+    "t": np.ones(2, np.float32),
+    "w": np.array([0.2, 0.3, 0.5], np.float32),
+}
+ON_EVERY = Minibatch(
+    FunctionModel(
+        lambda x: -jnp.trace(x["p"]) - 3 * x["h"][0] - jnp.sum(x["t"]),
+        lambda x, z: z @ (x["s"][:, 0] + x["w"]),
+    ),
+    Uniform(5),
 )
 COUNTS = Minibatch(Summand(jnp.full(DIM, 0.5), lambda position, z: z), Uniform(5))
 
@@ -160,6 +185,8 @@ def _mixture(make, *args, process=DP, **kwargs):
 
 
 _quiet = {"breakable": False}
+_geodesic = _quiet | {"heavy": True}
+_rare = _geodesic | {"noisy_batches": False}
 _exact = {"noisy_batches": False}
 CASES = [
     _on("sgld", lambda h: sgld(PLAIN, h)),
@@ -185,9 +212,7 @@ CASES = [
     _on("repeat", lambda h: repeat(sgld(SVRG(PLAIN, 3), h), 2)),
     _on("thin", lambda h: thin(sghmc(PLAIN, h), 2)),
     Case("sggmc sphere", lambda h: sggmc(ON_SPHERE, Sphere(), h), POLE, SPHERE_DATA, **_quiet),
-    Case(
-        "gsgnht sphere", lambda h: sgnht(ON_SPHERE, h, space=Sphere()), POLE, SPHERE_DATA, **_quiet
-    ),
+    Case("gsgnht sphere", lambda h: gsgnht(ON_SPHERE, Sphere(), h), POLE, SPHERE_DATA, **_quiet),
     Case(
         "sggmc product",
         lambda h: sggmc(ON_PRODUCT, Product({"x": Sphere(), "y": Euclidean()}), h),
@@ -267,5 +292,16 @@ CASES = [
         DOCUMENTS,
         heavy=True,
         **_quiet,
+    ),
+    Case("gmc sphere", lambda h: gmc(EXACT_ON_SPHERE, Sphere(), h), POLE, None, **_rare),
+    Case(
+        "sgld sphere", lambda h: sgld(ON_SPHERE, h, space=Sphere()), POLE, SPHERE_DATA, **_geodesic
+    ),
+    Case(
+        "sggmc of every space",
+        lambda h: sggmc(ON_EVERY, EVERYWHERE, h),
+        EVERY_POINT,
+        SPHERE_DATA,
+        **_geodesic,
     ),
 ]

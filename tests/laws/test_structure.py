@@ -111,7 +111,7 @@ def test_vmap_is_a_loop(case: Case):
     together, alone = jax.jit(jax.vmap(chain))(keys), jax.jit(chain)
     apart = [alone(key) for key in keys]
     leaves_close(together.position, jax.tree.map(lambda *x: jnp.stack(x), *apart).position)
-    leaves = [np.asarray(x) for x in jax.tree.leaves(together.position)]
+    leaves = [np.asarray(x) for x in jax.tree.leaves(together) if x.shape[:1] == (3,)]
     assert len({b"".join(x[i].tobytes() for x in leaves) for i in range(3)}) > 1
 
 
@@ -165,7 +165,7 @@ def test_a_broken_chain_leaves_its_neighbours_alone(case: Case):
 def test_step_sizes_share_one_program(case: Case):
     chex.clear_trace_counter()
     watch = chex.assert_max_traces(lambda state, info: state.position, n=3)
-    args = {"num_steps": 4, "num_chains": 2, "record": watch}
+    args = {"num_steps": 4, "num_chains": 2, "record": watch, "position_axis": None}
     sample(KEY, case.make(case.step_size), case.position, case.data, **args)
     for factor in np.linspace(0.5, 0.9, 9):
         sample(KEY, case.make(factor * case.step_size), case.position, case.data, **args)
@@ -177,15 +177,19 @@ def test_chains_share_batches_only_when_asked(case: Case):
     kernel, data = case.make(case.step_size), arrays(case.data)
 
     @jax.jit
-    def two_steps(batch):
+    def steps(batch):
         def step(i, state):
             key = Keys(jax.random.key(i), jax.random.fold_in(batch, i), i)
             return kernel.step(key, state, data)[0]
 
-        return jax.lax.fori_loop(0, 2, step, _tree.strong(start(case, kernel)))
+        return jax.lax.fori_loop(0, 20, step, _tree.strong(start(case, kernel)))
 
-    ends = [two_steps(batch) for batch in jax.random.split(jax.random.key(2), 4)]
+    ends = [steps(batch) for batch in jax.random.split(jax.random.key(2), 4)]
     assert any(not equal(ends[0], end) for end in ends[1:])
+
+
+# where each block takes its own rows out of one array of words, and asks for that array again
+BLOCKS_IN_TURN = {"warm_mixture", "asynchronous_mixture"}
 
 
 @cases(fast=lambda i, case: i % 2 == 1 and not case.heavy)
@@ -198,21 +202,26 @@ def test_a_step_uses_every_key_once(case: Case, monkeypatch):
             used.clear()
             key = Keys(jax.random.key(2 * i + 1), jax.random.key(2 * i + 2), jnp.array(i))
             state, _ = kernel.step(key, state, data)
-            assert used and len(used) == len(set(used)), "a key was used twice"
+            again = {use for use in used if used.count(use) > 1}
+            assert used and len(again) == (case.name in BLOCKS_IN_TURN), "a key was used twice"
 
 
 def record_keys(monkeypatch):
-    """A list of every use of a key by `jax.random`; folding is told apart by what it folds in."""
+    """A list of every use of a key by `jax.random`; folding is told apart by what it folds in.
+
+    Under `vmap` these are the uses of all; what is traced otherwise has no values, and is left out.
+    """
     used = []
 
     def watch(name):
-        original = getattr(jax.random, name)
+        original, fold = getattr(jax.random, name), name == "fold_in"
 
         def wrapped(key, *args, **kwargs):
-            words = np.asarray(jax.random.key_data(key))
-            folded = (int(args[0]),) if name == "fold_in" else ()
-            if words.ndim == 1:
-                used.append((words.tobytes(), *folded))
+            words, folded = (values(x) for x in (jax.random.key_data(key), args[0] if fold else 0))
+            if words is not None and folded is not None and single(key):
+                words = np.atleast_2d(words)
+                every = np.broadcast(words[:, 0], words[:, 1], np.atleast_1d(folded))
+                used.extend((fold, *map(int, use)) for use in every)
             return original(key, *args, **kwargs)
 
         monkeypatch.setattr(jax.random, name, wrapped)
@@ -229,6 +238,18 @@ def record_keys(monkeypatch):
     ]:
         watch(name)
     return used
+
+
+def values(x):
+    """The values of `x`, under `vmap` those of all, or `None`."""
+    while type(x).__name__ == "BatchTracer":  # which jax does not export
+        x = x.val
+    return None if isinstance(x, jax.core.Tracer) else x
+
+
+def single(key):
+    """Whether it is one key as its user sees it, typed or raw."""
+    return key.ndim == (0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1)
 
 
 def test_the_key_law_sees_a_key_used_twice(monkeypatch):

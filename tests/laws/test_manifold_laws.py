@@ -1,0 +1,226 @@
+"""Stationary laws on manifolds of matrices, simplices, hyperbolic space and positive numbers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special
+
+from sgmc_jax import (
+    SPD,
+    Full,
+    FunctionModel,
+    Hyperboloid,
+    Minibatch,
+    Positive,
+    Simplex,
+    Sphere,
+    Stiefel,
+    Uniform,
+    gmc,
+    gsgnht,
+    sggmc,
+    sgld,
+)
+from sgmc_jax.spaces import stiefel
+from tests.laws.moments import check_law, run_law
+
+pytestmark = pytest.mark.runs_long
+
+KEY = jax.random.key(12)
+ARGS = {"num_chains": 512, "num_steps": 2_000, "burn_in": 200}
+
+
+# ------------------------------------------------------- a law on each space, with its moments
+
+
+def matrix_langevin():
+    """exp(2 X_11 + X_22) on matrices (3, 2), which are the first columns of rotations."""
+    f = np.array([2.0, 1.0])
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    a, b, c = np.meshgrid(*[np.arange(64) * np.pi / 32] + [nodes] + [np.arange(64) * np.pi / 32])
+    first = np.cos(a) * b * np.cos(c) - np.sin(a) * np.sin(c)
+    second = np.cos(a) * np.cos(c) - np.sin(a) * b * np.sin(c)
+    mass = np.exp(f[0] * first + f[1] * second) * np.broadcast_to(weights[:, None, None], a.shape)
+    means = [np.sum(mass * m) / np.sum(mass) for m in (first, second, first**2)]
+    density = lambda x: f[0] * x[0, 0] + f[1] * x[1, 1]
+    moments = lambda x: jnp.stack([x[0, 0], x[1, 1], x[0, 0] ** 2])
+    return Stiefel(), density, jnp.eye(3, 2), moments, means
+
+
+def wishart():
+    """Degrees of freedom 7, scale S: mean 7 S, E log|P| in closed form."""
+    nu, scale = 7, np.array([[1.0, 0.4], [0.4, 0.5]])
+    inverse, space = jnp.asarray(np.linalg.inv(scale), jnp.float32), SPD()
+    log_lebesgue = lambda p: (nu - 3) / 2 * jnp.linalg.slogdet(p)[1] - jnp.sum(inverse * p) / 2
+    density = lambda p: log_lebesgue(p) - space.log_element(p)
+    moments = lambda p: jnp.stack([p[0, 0], p[0, 1], p[1, 1], jnp.linalg.slogdet(p)[1]])
+    log_det = np.sum(scipy.special.digamma((nu - np.arange(2)) / 2)) + 2 * np.log(2)
+    means = [*(nu * scale[[0, 0, 1], [0, 1, 1]]), log_det + np.log(np.linalg.det(scale))]
+    return space, density, 5 * jnp.asarray(scale, jnp.float32), moments, means
+
+
+def exponential():
+    """exp(-2 x_0) on the hyperbolic plane: x_0 - 1 is exponential of rate 2."""
+    moments = lambda x: jnp.stack([x[0] - 1, (x[0] - 1) ** 2, x[1]])
+    start = jnp.array([2.0, 0.0, 3.0**0.5])
+    return Hyperboloid(), lambda x: -2 * x[0], start, moments, [0.5, 0.5, 0.0]
+
+
+def _dirichlet(alpha):
+    alpha = np.array(alpha)
+    density = lambda x: Simplex.log_dirichlet(x, alpha)
+    total, start = alpha.sum(), jnp.ones(3) / 3
+    moments = lambda x: jnp.concatenate([x, x**2])
+    means = [*alpha / total, *alpha * (alpha + 1) / (total * (total + 1))]
+    return Simplex(), density, start, moments, means
+
+
+def dirichlet():
+    return _dirichlet([2.0, 3.0, 1.0])
+
+
+def dirichlet_at_its_least():
+    """Two parameters of 1/2, which are flat on the sphere."""
+    return _dirichlet([0.5, 0.5, 1.5])
+
+
+def gamma():
+    """Gamma(3, rate 2)."""
+    space = Positive()
+    density = lambda x: jnp.sum(2 * jnp.log(x) - 2 * x) - space.log_element(x)
+    moments = lambda x: jnp.concatenate([x, x**2, jnp.log(x)])
+    return space, density, jnp.ones(1), moments, [1.5, 3.0, scipy.special.digamma(3) - np.log(2)]
+
+
+FAST = (wishart, exponential, dirichlet_at_its_least, gamma)
+KERNELS = {
+    "gmc": lambda grad, space, h: gmc(grad, space, 3 * h, 3),
+    "sggmc": lambda grad, space, h: sggmc(grad, space, h, 2.0),
+    "AFBNFA": lambda grad, space, h: sggmc(grad, space, h / 2, 2.0, word="AFBNFA"),
+    "gsgnht": lambda grad, space, h: gsgnht(grad, space, h, 2.0),
+    "langevin": lambda grad, space, h: sgld(grad, h**2 / 4, space=space),
+}
+STEP = {matrix_langevin: 0.2, wishart: 0.15, exponential: 0.15, gamma: 0.15}
+# a first-order kernel takes small steps, and sees less
+TOLERANCE = {"gmc": 0.03, "langevin": 0.15}
+ROWS = [
+    pytest.param(law, name, marks=[] if name == "gmc" and law in FAST else pytest.mark.full)
+    for law in (matrix_langevin, wishart, exponential, dirichlet_at_its_least, gamma)
+    for name in KERNELS
+]
+
+
+def check(law, name, **more):
+    space, density, start, moments, means = law()
+    kernel = KERNELS[name](Minibatch(FunctionModel(density), Full()), space, STEP.get(law, 0.1))
+    record = lambda state, info: moments(state.position)
+    run = run_law(KEY, kernel, start, None, reduce=record, **ARGS | more)
+    check_law(run.trace.mean, means, TOLERANCE.get(name, 0.06))
+
+
+@pytest.mark.parametrize("law, name", ROWS)
+def test_stationary_law(law, name):
+    check(law, name)
+
+
+def test_a_dirichlet_law_by_metropolis():
+    """Where alpha = 1 the density has an edge at a face, |u|: only a Metropolis test sees to it."""
+    check(dirichlet, "gmc")
+
+
+@pytest.mark.full
+def test_an_edge_that_no_step_sees():
+    """Of order h, and not h^2: 9 % of the largest mean at h = .1, 4 % at .05."""
+    for step_size in (0.1, 0.05):
+        with pytest.raises(AssertionError, match="standard errors"):
+            STEP[dirichlet] = step_size
+            check(dirichlet, "sggmc")
+
+
+FAULTS = {
+    "noise not projected": (Stiefel, "normal_array", lambda self, key, x: _ambient(key, x)),
+    "a QR factor": (stiefel, "_towards_polar", lambda x: jnp.linalg.qr(x)[0]),
+    "no projection after the flow": (Stiefel, "project_array", lambda self, x, v: v),
+    "the ambient gradient": (SPD, "gradient_array", lambda self, x, g: g),
+    "Lebesgue's density": (SPD, "log_element", lambda self, x: jnp.zeros(())),
+    "a projected ambient normal": (
+        Hyperboloid,
+        "normal_array",
+        lambda self, key, x: self.project_array(x, _ambient(key, x)),
+    ),
+    "2 alpha - 2 in place of 2 alpha - 1": (
+        Simplex,
+        "log_dirichlet",
+        staticmethod(lambda theta, alpha: jnp.sum((jnp.asarray(alpha) - 1) * jnp.log(theta))),
+    ),
+    "noise of the sphere": (Simplex, "normal_array", lambda self, key, x: _ambient(key, x)),
+    "Lebesgue's density of a number": (Positive, "log_element", lambda self, x: jnp.zeros(())),
+}
+SEEN_BY = {Stiefel: matrix_langevin, stiefel: matrix_langevin, SPD: wishart}
+SEEN_BY |= {Hyperboloid: exponential, Simplex: dirichlet, Positive: gamma}
+
+
+def _ambient(key, x):
+    return jax.random.normal(key, x.shape, x.dtype)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_law_sees(fault, monkeypatch):
+    """A chain that leaves its space has no mean at all, or not that one."""
+    where, name, wrong = FAULTS[fault]
+    monkeypatch.setattr(where, name, wrong)
+    with pytest.raises((AssertionError, FloatingPointError)):
+        check(SEEN_BY[where], "gmc")
+
+
+# ------------------------------------------- von Mises-Fisher laws, with noise of the gradient
+
+
+def noisy_vmf(dim, kappa, noise):
+    """The density exp(kappa x_0), with items that only add noise of covariance `noise` I."""
+    items = np.concatenate([np.eye(dim), -np.eye(dim)]) * np.sqrt(noise / (4 * dim))
+    model = FunctionModel(lambda x: kappa * x[0], lambda x, z: z @ x)
+    return Minibatch(model, Uniform(1)), items.astype(np.float32)
+
+
+RATIO = {(3, 5): 0.80009, (10, 5): 0.42245, (10, 50): 0.91321}  # A_d(kappa)
+NOISY = {
+    "sggmc": lambda grad, h: sggmc(grad, Sphere(), h, 2.0, noise_covariance=10.0),
+    "gsgnht": lambda grad, h: gsgnht(grad, Sphere(), h, 2.0),
+}
+
+
+def check_noisy(dim, kappa, name, h=0.05):
+    grad, items = noisy_vmf(dim, kappa, 10.0)
+    start = jnp.zeros(dim).at[0].set(1.0)
+    mean = RATIO[dim, kappa]
+    square = 1 - (dim - 1) * mean / kappa
+    height = lambda state, info: jnp.stack([state.position[0], state.position[0] ** 2])
+    args = ARGS | {"num_steps": 4_000}
+    run = run_law(KEY, NOISY[name](grad, h), start, items, reduce=height, **args)
+    check_law(run.trace.mean, [mean, square], 0.01)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", NOISY)
+@pytest.mark.parametrize("dim, kappa", RATIO)
+def test_von_mises_fisher_with_noise(dim, kappa, name):
+    check_noisy(dim, kappa, name, 0.05 if kappa == 5 else 0.01)
+
+
+@pytest.mark.full
+def test_the_noise_is_there():
+    """Uncorrected it moves the mean by .025 on S^2."""
+    wrong = lambda grad, h: sggmc(grad, Sphere(), h, 2.0, word="AFBNFA")
+    with pytest.raises(AssertionError, match="standard errors"), pytest.MonkeyPatch.context() as m:
+        m.setitem(NOISY, "sggmc", wrong)
+        check_noisy(3, 5, "sggmc")
+
+
+@pytest.mark.full
+def test_the_thermostat_counts_the_dimensions_of_the_sphere(monkeypatch):
+    monkeypatch.setattr(Sphere, "dim_array", lambda self, shape: shape[-1])
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_noisy(3, 5, "gsgnht")

@@ -1,0 +1,230 @@
+"""The geometry of spaces: geodesics go back, keep their speed and stay; points are checked."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+
+from sgmc_jax import (
+    SPD,
+    Euclidean,
+    Full,
+    FunctionModel,
+    Hyperboloid,
+    Minibatch,
+    Positive,
+    Product,
+    Simplex,
+    Sphere,
+    Stiefel,
+    gmc,
+    sample,
+    scan_kernel,
+    sggmc,
+)
+from sgmc_jax.arrays.expm import expm
+from sgmc_jax.spaces import stiefel
+
+KEY, OTHER = jax.random.split(jax.random.key(3))
+EVERY = [
+    (Sphere(), (4, 5), 16),
+    (Stiefel(), (2, 6, 3), 24),
+    (Stiefel(), (3, 1), 2),
+    (Stiefel(), (3, 3), 3),
+    (Stiefel(), (1, 1), 0),
+    (SPD(), (2, 3, 3), 12),
+    (SPD(), (1, 1), 1),
+    (Hyperboloid(), (4, 3), 8),
+    (Positive(), (5,), 5),
+    (Positive(), (), 1),
+    (Simplex(), (4, 5), 16),
+]
+FAST = {(4, 5), (2, 6, 3), (2, 3, 3), (4, 3), (5,)}  # the others at length only
+ROWS = [
+    pytest.param(
+        *row,
+        id=f"{type(row[0]).__name__}-{row[1]}",
+        marks=[] if row[1] in FAST else pytest.mark.full,
+    )
+    for row in EVERY
+]
+every = pytest.mark.parametrize("space, shape, dim", ROWS)
+
+
+def moving(space, shape, dtype):
+    """A point and a velocity."""
+    x = space.random_point(KEY, jnp.zeros(shape, dtype))
+    return x, space.normal(OTHER, x)
+
+
+@every
+def test_the_flow(space, shape, dim, x64):
+    x, v = moving(space, shape, "float64")
+    flow = jax.jit(space.flow)
+    y, w = flow(x, v, 1.3)
+    space.check(x), space.check(y)
+    back, reversed_velocity = flow(y, jax.tree.map(jnp.negative, w), 1.3)
+    np.testing.assert_allclose(back, x, atol=1e-11)
+    np.testing.assert_allclose(reversed_velocity, -v, atol=1e-11)
+    length = space.squared_norm(x, v)
+    np.testing.assert_allclose(space.squared_norm(y, w), length, rtol=1e-11)
+    half = flow(*flow(x, v, 0.65), 0.65)
+    np.testing.assert_allclose(half[0], y, rtol=1e-11, atol=1e-11)
+    ahead = (flow(x, v, 1e-6)[0] - flow(x, v, -1e-6)[0]) / 2e-6
+    np.testing.assert_allclose(ahead, v, rtol=1e-7, atol=1e-7)
+    still = flow(x, jnp.zeros_like(v), 1.0)
+    np.testing.assert_allclose(still[0], x, atol=1e-14)
+    assert not np.any(still[1]) and space.dim(x) == dim
+
+
+@every
+def test_tangent_vectors(space, shape, dim, x64):
+    """A normal one has covariance G^-1: <u, normal> has the variance |u|^2 for tangent u."""
+    x, v = moving(space, shape, "float64")
+    g = jax.random.normal(jax.random.key(8), shape, "float64")
+    u = space.gradient(x, g)  # <u, w> = g.w for tangent w
+    draws = jax.vmap(lambda key: space.normal(key, x))(jax.random.split(KEY, 20_000))
+    inner = np.asarray(jnp.sum(draws * g, axis=tuple(range(1, draws.ndim))))
+    length = float(space.squared_norm(x, u))
+    assert abs(np.mean(inner**2) / max(length, 1e-300) - 1) < 5.5 * np.sqrt(2 / 20_000) or dim == 0
+    lengths = jax.vmap(lambda v: space.squared_norm(x, v))(draws)
+    assert abs(np.mean(lengths) - dim) < 5.5 * np.sqrt(2 * dim / 20_000) + 1e-9
+    np.testing.assert_allclose(jnp.sum(u * g), length, rtol=1e-10, atol=1e-12)
+    if space.embedded:
+        np.testing.assert_allclose(space.project(x, u), u, atol=1e-12)
+    # what is tangent at x is the derivative of a geodesic, so that nothing leaves along it
+    space.check(space.flow(x, u, 0.3)[0])
+
+
+@pytest.mark.parametrize(
+    "space, shape, steps",
+    [
+        (Stiefel(), (4, 2), 10_000),
+        *(
+            pytest.param(space, shape, 200_000, marks=pytest.mark.full)
+            for space, shape in [
+                (Sphere(), (3,)),
+                (Stiefel(), (4, 2)),
+                (Simplex(), (3,)),
+                (Hyperboloid(), (3,)),
+            ]
+        ),
+    ],
+)
+def test_float32_does_not_leave(space, shape, steps):
+    """No farther than by rounding, 5e-7 (of x_0^2 where that is more), after many steps."""
+    pull = {
+        Hyperboloid: lambda x: -2 * x[0],
+        Simplex: lambda x: jnp.sum(jnp.log(x)),
+    }.get(type(space), lambda x: 5 * jnp.sum(x))
+    kernel = sggmc(Minibatch(FunctionModel(pull), Full()), space, 0.05)
+    state = kernel.init(KEY, space.random_point(OTHER, jnp.zeros(shape)), None)
+    run = jax.jit(lambda s: scan_kernel(KEY, kernel, s, None, steps, lambda s, i: ()))
+    x = np.asarray(run(state)[0].position, np.float64)
+    if isinstance(space, Stiefel):
+        off = np.max(np.abs(x.T @ x - np.eye(2)))
+    elif isinstance(space, Hyperboloid):
+        off = abs(x[1:] @ x[1:] - x[0] ** 2 + 1) / x[0] ** 2
+    else:
+        off = abs((x @ x if isinstance(space, Sphere) else np.sum(x)) - 1)
+    assert off < 5e-7
+
+
+def test_without_a_step_to_the_polar_factor_it_would(monkeypatch):
+    monkeypatch.setattr(stiefel, "_towards_polar", lambda x: x)
+    with pytest.raises(AssertionError, match="assert np.float64"):
+        test_float32_does_not_leave(Stiefel(), (4, 2), 10_000)
+
+
+@pytest.mark.parametrize("dtype, bound", [("float32", 6e-7), ("float64", 1e-14)])
+@pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 30.0])
+def test_exponentials(scale, dtype, bound, x64):
+    a = np.random.default_rng(0).normal(size=(3, 6, 6)) * scale / 2.4
+    a = a - np.swapaxes(a, -1, -2)
+    error = np.abs(expm(jnp.asarray(a, dtype)) - scipy.linalg.expm(a))
+    assert error.max() < bound * max(1, scale)
+    assert np.isnan(expm(jnp.full((2, 2), jnp.nan, dtype))).all()
+
+
+def test_one_column_is_a_sphere(x64):
+    x, v = moving(Sphere(), (5,), "float64")
+    y, w = Stiefel().flow(x[:, None], v[:, None], 0.7)
+    np.testing.assert_allclose(jnp.concatenate([y, w], 1).T, Sphere().flow(x, v, 0.7), atol=1e-14)
+    like = jnp.zeros((2, 5, 1))
+    np.testing.assert_allclose(
+        Stiefel().log_volume(like), Sphere().log_volume(like[..., 0]), rtol=1e-6
+    )
+
+
+def test_a_matrix_of_size_one_is_a_positive_number(x64):
+    x, v = moving(Positive(), (1, 1), "float64")
+    np.testing.assert_allclose(SPD().flow(x, v, 0.7), Positive().flow(x, v, 0.7), rtol=1e-13)
+    for method in ("gradient", "squared_norm"):
+        got, wanted = (getattr(space, method)(x, v) for space in (SPD(), Positive()))
+        np.testing.assert_allclose(got, wanted, rtol=1e-13)
+    np.testing.assert_allclose(SPD().log_element(x), Positive().log_element(x), rtol=1e-13)
+
+
+def test_volumes():
+    """Of the rotations of the plane, two circles of radius sqrt 2, and of an area by their dims."""
+    np.testing.assert_allclose(
+        Stiefel().log_volume(jnp.eye(2)), np.log(4 * np.pi * 2**0.5), rtol=1e-6
+    )
+    space = Product({"a": Simplex(), "b": Positive(), "c": Euclidean()})
+    like = {"a": jnp.zeros(3), "b": jnp.zeros(()), "c": jnp.zeros(2)}
+    x = space.random_point(KEY, like)
+    space.check(x)
+    wanted = -jnp.sum(jnp.log(x["a"])) / 2 - jnp.log(x["b"])
+    np.testing.assert_allclose(space.log_element(x), wanted, rtol=1e-6)
+    for method in ("log_element", "log_volume"):
+        space = Sphere() if method == "log_element" else SPD()
+        with pytest.raises(NotImplementedError):
+            getattr(space, method)(jnp.eye(2))
+
+
+@pytest.mark.full
+@every
+def test_many_points_are_one_array(space, shape, dim):
+    """Chains together are chains alone, and leaves of a tree are arrays of their own."""
+    x = space.random_point(KEY, jnp.zeros(shape))
+    kernel = sggmc(Minibatch(FunctionModel(lambda x: jnp.sum(x["p"])), Full()), space, 0.01)
+    tree = {"p": x, "q": x}
+    together = sample(KEY, kernel, tree, None, num_steps=3, num_chains=3, position_axis=None)
+    alone = sample(KEY, kernel, tree, None, num_steps=3)
+    for name in tree:
+        np.testing.assert_allclose(together.trace[name][0], alone.trace[name], rtol=2e-5, atol=2e-5)
+
+
+WRONG = [
+    (Stiefel(), jnp.eye(2, 3), "p <= n"),
+    (Stiefel(), jnp.ones(3), "p <= n"),
+    (Stiefel(), 2 * jnp.eye(3, 2), "orthonormal columns.*nearest"),
+    (SPD(), jnp.ones((2, 3)), r"\(..., n, n\)"),
+    (SPD(), jnp.array([[2.0, 1.0], [0.0, 2.0]]), "symmetric"),
+    (SPD(), jnp.array([[1.0, 2.0], [2.0, 1.0]]), "positive definite.*-1"),
+    (Hyperboloid(), jnp.array([0.0, 0.0, 1.0]), "x_0 > 0"),
+    (Hyperboloid(), jnp.array([-1.0, 0.0, 0.0]), "x_0 > 0"),
+    (Hyperboloid(), jnp.ones(1), r"\(..., n \+ 1\)"),
+    (Positive(), jnp.array([1.0, 0.0]), "positive, got 0"),
+    (Simplex(), jnp.array([0.5, 0.6]), "sum to one"),
+    (Simplex(), jnp.array([1.0, 0.0]), "positive"),
+    (Simplex(), jnp.ones(()), "vector"),
+]
+
+
+@pytest.mark.parametrize("space, x, message", WRONG)
+def test_a_position_off_its_space(space, x, message):
+    kernel = gmc(Minibatch(FunctionModel(lambda x: -jnp.sum(x)), Full()), space, 0.1)
+    with pytest.raises(ValueError, match=message):
+        sample(KEY, kernel, x, None, num_steps=1)
+
+
+def test_a_flat_prior_of_the_faces_is_told_of():
+    with pytest.warns(UserWarning, match="scir"):
+        Simplex.log_dirichlet(jnp.ones(2) / 2, 0.4)
+
+
+def test_a_space_must_be_one():
+    with pytest.raises(TypeError, match="space must be a Space"):
+        gmc(Minibatch(FunctionModel(lambda x: -jnp.sum(x)), Full()), "sphere", 0.1)
