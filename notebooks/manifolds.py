@@ -85,8 +85,8 @@ plt.show()
 # %% [markdown]
 # ## Frames: principal components with their errors
 #
-# Digits of 64 pixels, $y \sim \mathcal N(0,\; U \mathrm{diag}(s^2) U^\top + \sigma^2 I)$ with $U$ of
-# four orthonormal columns, on a Stiefel manifold, and positive $s$ and $\sigma$: a product of
+# Digits of 64 pixels, $y \sim \mathcal N(0,\; U \mathrm{diag}(s^2) U^\top + \sigma^2 I)$ with $U$
+# of four orthonormal columns, on a Stiefel manifold, and positive $s$ and $\sigma$: a product of
 # spaces. The likelihood needs the items' second moments alone.
 
 # %%
@@ -148,9 +148,9 @@ print("drawn\n", run.trace.mean((0, 1)).round(2), "\nexact\n", (scatter / (degre
 # %% [markdown]
 # ## Trees
 #
-# A binary tree of 31 nodes fits the hyperbolic plane, whose circles grow as trees do. Two nodes are
-# joined with log odds $2 (2 - \text{distance})$, and the model sees which are. On the disc, edges of
-# the last draw.
+# A binary tree of 31 nodes fits the hyperbolic plane, whose circles grow as trees do. Two nodes
+# are joined with log odds $2 (2 - \text{distance})$, and the model sees which are. On the disc,
+# edges of the last draw.
 
 # %%
 edges = np.array([[(i - 1) // 2, i] for i in range(1, 31)])
