@@ -503,7 +503,12 @@ def roomy():
 
 @pytest.mark.parametrize(
     "num_chains, engine",
-    [(None, None), (2, None), (None, Vmap(2)), (2, Vmap(2, over="chains"))],
+    [
+        (None, None),
+        pytest.param(2, None, marks=pytest.mark.full),
+        (None, Vmap(2)),
+        pytest.param(2, Vmap(2, over="chains"), marks=pytest.mark.full),
+    ],
     ids=["one", "chains", "shards", "chains on shards"],
 )
 def test_growth_does_not_change_the_chain(num_chains, engine, roomy):

@@ -33,7 +33,7 @@ class SPD(ArraySpace):
     Raises:
         ValueError: at `sample`'s door, if a matrix is not square, symmetric and positive definite.
 
-    Example: the density of a Wishart law, (n - 1 + 4) / 2 = 3 with n = 3.
+    Example: a Wishart law of six degrees of freedom, in three dimensions.
         >>> import jax.numpy as jnp
         >>> from sgmc_jax import FunctionModel
         >>> space = SPD()
@@ -50,7 +50,7 @@ class SPD(ArraySpace):
         return False
 
     def project_array(self, x: Array, v: Array) -> Array:
-        return (v + _t(v)) / 2
+        return (v + v.mT) / 2
 
     def gradient_array(self, x: Array, g: Array) -> Array:
         return x @ self.project_array(x, g) @ x
@@ -61,11 +61,11 @@ class SPD(ArraySpace):
         root = jnp.linalg.cholesky(x)
         b = _within(root, v)
         half = root @ expm(t / 2 * b)
-        return half @ _t(half), self.project_array(x, half @ b @ _t(half))
+        return half @ half.mT, self.project_array(x, half @ b @ half.mT)
 
     def normal_array(self, key: Any, x: Array) -> Array:
         root, noise = jnp.linalg.cholesky(x), jax.random.normal(key, x.shape, x.dtype)
-        return self.project_array(x, root @ self.project_array(x, noise) @ _t(root))
+        return self.project_array(x, root @ self.project_array(x, noise) @ root.mT)
 
     def squared_norm_array(self, x: Array, v: Array) -> Array:
         return jnp.sum(_within(jnp.linalg.cholesky(x), v) ** 2)
@@ -95,12 +95,8 @@ class SPD(ArraySpace):
             raise ValueError(f"{where} must be positive definite, got an eigenvalue of {least:.2g}")
 
 
-def _t(x: Array) -> Array:
-    return jnp.swapaxes(x, -1, -2)
-
-
 def _within(root: Array, v: Array) -> Array:
     """B of V = L B L'."""
     left = solve_triangular(root, v, lower=True)
-    b = solve_triangular(root, _t(left), lower=True)
-    return (b + _t(b)) / 2
+    b = solve_triangular(root, left.mT, lower=True)
+    return (b + b.mT) / 2

@@ -45,8 +45,8 @@ class Stiefel(ArraySpace):
     """
 
     def project_array(self, x: Array, v: Array) -> Array:
-        cross = _t(x) @ v
-        return v - x @ (cross + _t(cross)) / 2
+        cross = x.mT @ v
+        return v - x @ (cross + cross.mT) / 2
 
     def flow_array(
         self, x: Float[Array, "*b n p"], v: Float[Array, "*b n p"], t: Array
@@ -55,10 +55,10 @@ class Stiefel(ArraySpace):
         # blocks of one size: V is taken in units of its own speed
         speed = jnp.sqrt(jnp.sum(v * v, axis=(-2, -1), keepdims=True) / p) + tiny
         unit = v / speed
-        turn = _t(x) @ v
-        turn = (turn - _t(turn)) / 2
+        turn = x.mT @ v
+        turn = (turn - turn.mT) / 2
         eye = jnp.broadcast_to(jnp.eye(p, dtype=x.dtype), turn.shape)
-        upper = jnp.concatenate([turn, -speed * (_t(unit) @ unit)], axis=-1)
+        upper = jnp.concatenate([turn, -speed * (unit.mT @ unit)], axis=-1)
         lower = jnp.concatenate([speed * eye, turn], axis=-1)
         both = jnp.concatenate([x, unit], axis=-1) @ expm(t * jnp.concatenate([upper, lower], -2))
         back = expm(-t * turn)
@@ -97,12 +97,8 @@ class Stiefel(ArraySpace):
             )
 
 
-def _t(x: Array) -> Array:
-    return jnp.swapaxes(x, -1, -2)
-
-
 def _towards_polar(x: Array) -> Array:
-    return x @ (3 * jnp.eye(x.shape[-1], dtype=x.dtype) - _t(x) @ x) / 2
+    return x @ (3 * jnp.eye(x.shape[-1], dtype=x.dtype) - x.mT @ x) / 2
 
 
 def _polar(x: Array) -> Array:

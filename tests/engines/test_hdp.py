@@ -127,6 +127,7 @@ def test_bad_input():
         sample(KEY, collapsed_hdp(process, normal), None, nan, num_steps=1)
 
 
+@pytest.mark.full
 def test_what_lies_past_a_group_is_ignored():
     past = np.arange(WORDS.items.shape[1]) >= WORDS.size[:, None]
     other = WORDS._replace(items=np.where(past, 7, WORDS.items))

@@ -80,7 +80,7 @@ def anchored(process, blocks, sweeps=1):
 ANCHORED = list(itertools.product(PROCESSES, (2, 3, 7), (1, 2)))
 
 
-@pytest.mark.parametrize("process,blocks,sweeps", rows(("py", 7, 2), every=ANCHORED))
+@pytest.mark.parametrize("process,blocks,sweeps", rows(every=ANCHORED))
 def test_blocks_that_are_padded(process, blocks, sweeps):
     check(anchored(process, blocks, sweeps), PROCESSES[process])
 

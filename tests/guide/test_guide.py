@@ -10,7 +10,8 @@ from tests.guide import pages
 pytestmark = pytest.mark.runs_long
 
 PAGES = pages.pages()
-LONG = ("guide/first_posterior.md", "guide/concepts.md")  # their samplers run to an answer
+# their samplers run to an answer, or tests of their own run them (test_own_parts.py)
+LONG = ("guide/first_posterior.md", "guide/concepts.md", "guide/own_parts.md")
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,11 @@ def observed(batcher):
     return Minibatch(Summand(jnp.full(4, ALPHA), lambda position, z: z), batcher)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["without", "with replacement"])
+@pytest.fixture(
+    scope="module",
+    params=[False, pytest.param(True, marks=pytest.mark.full)],
+    ids=["without", "with replacement"],
+)
 def moved(request):
     """Where many chains are after some moves from one point, and the theory of it."""
     theta, replace = np.array([0.2, 1.0, 10.0, 20.0], np.float32), request.param

@@ -107,7 +107,9 @@ def test_a_stream_is_refused_by_samplers_that_need_all_documents():
             sample(KEY, kernel, lda.start, batch, num_steps=1)
 
 
-@pytest.mark.parametrize("name", ["gibbs", "collapsed", "scir", "warm start"])
+@pytest.mark.parametrize(
+    "name", ["gibbs", "collapsed", pytest.param("scir", marks=pytest.mark.full), "warm start"]
+)
 def test_a_corpus_without_words_gives_the_prior(name):
     documents = lda.documents(np.zeros((2, V), int))
     if name == "warm start":
