@@ -38,6 +38,9 @@ from .gradients import SVRG as SVRG
 from .gradients import AllReduce as AllReduce
 from .gradients import AnchoredCounts as AnchoredCounts
 from .gradients import ControlVariate as ControlVariate
+from .gradients import Latent as Latent
+from .gradients import LatentMinibatch as LatentMinibatch
+from .gradients import LatentTable as LatentTable
 from .gradients import Minibatch as Minibatch
 from .gradients import MinibatchCounts as MinibatchCounts
 from .gradients import SAGACounts as SAGACounts

@@ -1,4 +1,4 @@
-"""Latent allocations of items, and the counts they add to gamma shapes."""
+"""Latent variables of items: allocations, whose counts add to gamma shapes, are the one case."""
 
 from __future__ import annotations
 
@@ -14,15 +14,34 @@ from jaxtyping import Array, PyTree
 from .._types import Data, Position, as_function
 
 
-class Allocation(eqx.Module):
-    """How the allocations of a batch of items are drawn, and what they count.
+class Latent(eqx.Module):
+    """How the latent variables of a batch of items are drawn given a position.
 
-    Allocations are a pytree of arrays with a leading item axis, in whatever form is small; see
-    `FunctionAllocation` for those whose form is the counts themselves.
+    They are a pytree of arrays with a leading item axis.
     """
 
     exact: ClassVar[bool] = True
-    """Whether a draw from scratch is one from the allocations' law given the position."""
+    """Whether a draw from scratch is one from the latents' law given the position."""
+
+    @abstractmethod
+    def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> PyTree:
+        """The items' latents given the position.
+
+        Args:
+            previous: the latents that the items have; a move that leaves their law given the
+                position invariant will do. `None` asks for draws from scratch.
+        """
+
+    def check(self, position: Position, data: Data) -> None:
+        """Raise if a concrete position or data is unfit."""
+
+
+class Allocation(Latent):
+    """How the allocations of a batch of items are drawn, and what they count.
+
+    They are in whatever form is small; see `FunctionAllocation` for those whose form is the counts
+    themselves.
+    """
 
     @property
     def name(self) -> str:
@@ -30,20 +49,8 @@ class Allocation(eqx.Module):
         return f"counts of {type(self).__name__}"
 
     @abstractmethod
-    def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> PyTree:
-        """The items' allocations given the position.
-
-        Args:
-            previous: the allocations that the items have; a move that leaves their law given the
-                position invariant will do. `None` asks for draws from scratch.
-        """
-
-    @abstractmethod
     def counts(self, items: PyTree, allocations: PyTree, weight: Array) -> PyTree:
         """The sum over items of their counts, each times its weight: shaped like the position."""
-
-    def check(self, position: Position, data: Data) -> None:
-        """Raise if a concrete position or data is unfit."""
 
 
 class FunctionAllocation(Allocation):

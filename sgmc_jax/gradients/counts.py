@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, PyTree
 
@@ -19,15 +18,13 @@ from .._types import (
     Estimator,
     Key,
     Position,
-    Ungated,
     as_keys,
 )
 from ..batching import Batch, Batcher
 from ..collective import as_shard
 from .allocation import Allocation, as_allocation
+from .kept import KeptLatents, KeptState
 from .minibatch import drawn
-
-_NOWHERE = np.iinfo(np.int32).max  # an index past the end of any table
 
 
 class AllocationBatch(NamedTuple):
@@ -159,14 +156,9 @@ class MinibatchCounts(Counts, BatchEstimator):
 
 
 class TableState(NamedTuple):
-    """The batcher's state, the table of all items' allocations but for the rows of the last batch,
-    these rows with their indices, and the counts of all items.
-    """
+    """The table of the items' allocations with the batcher's state, and the counts of all items."""
 
-    batcher: PyTree
-    table: Ungated
-    rows: PyTree
-    index: Array
+    kept: KeptState
     counts: PyTree
 
 
@@ -190,53 +182,28 @@ class TableCounts(Counts):
     """
 
     def init(self, key: Key, position: Position, data: Data) -> TableState:
-        self._refuse_repeats()
-        keys = as_keys(key)
-        bstate = self.batcher.init(keys, data)
-        # the rows of any batch will do: they are written as they are
-        index = self._draw(keys.fold(1), bstate, data)[0].batch.index.astype(jnp.int32)
-        return self._drawn(keys.noise, bstate, index, position, data)
+        return self._counted(self._kept.init(key, position, data), position, data)
 
     def refresh(self, key: Key, estate: TableState, position: Position, data: Data) -> TableState:
-        if not self.allocation.exact:
-            raise TypeError(
-                f"{type(self).__name__} cannot go on from a position that another kernel has moved:"
-                f" the chain lives on its table too, and {type(self.allocation).__name__} has no "
-                "exact draw of that given the position"
-            )
-        return self._drawn(as_keys(key).noise, estate.batcher, estate.index, position, data)
+        kept = self._kept.refresh(key, estate.kept, position, data)
+        return self._counted(kept, position, data)
 
-    def _drawn(
-        self, key: Any, bstate: PyTree, index: Array, position: Position, data: Data
-    ) -> TableState:
-        """The state with all allocations drawn given the position."""
+    def _counted(self, kept: KeptState, position: Position, data: Data) -> TableState:
         shard = self.batcher.population(as_shard(data))
-        table = self.allocation.draw(key, position, shard.items, None)
-        counts = self._counts(position, shard.items, table, shard.mask)
-        return TableState(bstate, Ungated(table), _rows(table, index), index, counts)
+        return TableState(kept, self._counts(position, shard.items, kept.table.value, shard.mask))
 
     def estimate(
         self, key: Key, estate: TableState, position: Position, data: Data
     ) -> tuple[Estimate, TableState]:
-        # rows are written one step late: a step that is discarded has then written only what an
-        # earlier one left, and writing it again changes nothing
-        table = jax.tree.map(
-            lambda table, rows: table.at[estate.index].set(rows, mode="drop"),
-            estate.table.value,
-            estate.rows,
-        )
-        (batch, latent_key, _), bstate = self._draw(key, estate.batcher, data)
-        real, old = batch.weight > 0, _rows(table, batch.index)
-        index = jnp.where(real, batch.index.astype(jnp.int32), _NOWHERE)
-        new = self.allocation.draw(latent_key, position, batch.items, old)
+        (batch, old, new), kept = self._kept.redraw(key, estate.kept, position, data)
+        real = batch.weight > 0
         change = jax.tree.map(
             jnp.subtract,
             self._counts(position, batch.items, new, real),
             self._counts(position, batch.items, old, real),
         )
         value = self._value(position, estate.counts, change, batch)
-        counts = optax.tree.add(estate.counts, change)
-        return value, TableState(bstate, Ungated(table), new, index, counts)
+        return value, TableState(kept, optax.tree.add(estate.counts, change))
 
     def _value(self, position: Position, counts: PyTree, change: PyTree, batch: Batch) -> Estimate:
         """The estimate, given the counts before the batch and their change by it."""
@@ -244,15 +211,12 @@ class TableCounts(Counts):
         return Estimate(jax.tree.map(lambda a, n, d: a + n + d, prior, counts, change))
 
     def check(self, position: Position, data: Data) -> None:
-        self._refuse_repeats()
+        self._kept.check()
         super().check(position, data)
 
-    def _refuse_repeats(self) -> None:
-        if self.streams or not self.batcher.distinct:
-            raise TypeError(
-                f"{type(self).__name__} needs all of the data and batches without repeated items, "
-                f"got the batcher {type(self.batcher).__name__}"
-            )
+    @property
+    def _kept(self) -> KeptLatents:
+        return KeptLatents(self.allocation, self.batcher, type(self).__name__)
 
 
 class SAGACounts(TableCounts):
@@ -277,10 +241,6 @@ class SAGACounts(TableCounts):
         scaled = jax.tree.map(lambda d: weight.astype(d.dtype) * d, change)
         plain = super()._value(position, counts, scaled, batch)
         return floored(plain, self.prior(position))
-
-
-def _rows(table: PyTree, index: Array) -> PyTree:
-    return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), table)
 
 
 def floored(estimate: Estimate, prior: Estimate) -> Estimate:

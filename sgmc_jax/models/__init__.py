@@ -2,3 +2,4 @@
 
 from ._lda_kernels import TopicState as TopicState
 from .lda import LDA as LDA
+from .spherical import SphericalAdmixture as SphericalAdmixture

@@ -13,7 +13,7 @@ from .._checks import is_concrete
 
 def as_documents(counts: Any, vocabulary: int, length: int | None) -> Int[np.ndarray, "n l"]:
     """Word counts as rows of word indices, padded with -1; see `LDA.documents`."""
-    values, columns, starts = _compressed_rows(counts, vocabulary)
+    values, columns, starts = compressed_rows(counts, vocabulary)
     if values.dtype.kind not in "buif":
         raise ValueError(f"counts must be whole numbers, got {values.dtype}")
     if values.size and not np.all(np.isfinite(values)):
@@ -38,7 +38,7 @@ def as_documents(counts: Any, vocabulary: int, length: int | None) -> Int[np.nda
     return documents
 
 
-def _compressed_rows(counts: Any, vocabulary: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def compressed_rows(counts: Any, vocabulary: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values, columns and row starts of a matrix, dense or sparse."""
     if isinstance(counts, tuple):
         values, columns, starts = (np.asarray(x) for x in counts)

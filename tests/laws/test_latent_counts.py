@@ -189,7 +189,7 @@ def test_latent_counts_are_unbiased_with_the_variance_of_theory():
         check_estimator(values.value - 8.0 + HALF, mean, variance)
         assert not values.clipped.any()
     saga, estate = estimates(SAGACounts(allocate, 16.0, Uniform(4)))
-    check_estimator(saga.value - 16.0 + HALF, *latent_moments(np.asarray(estate.table.value)))
+    check_estimator(saga.value - 16.0 + HALF, *latent_moments(np.asarray(estate.kept.table.value)))
     assert not saga.clipped.any()
     with fails():
         check_estimator(simple.value, *latent_moments(centred))
@@ -201,7 +201,7 @@ def test_a_table_counts_what_it_holds():
     for i in range(20):
         key = jax.random.fold_in(KEY, i)
         value, estate = estimator.estimate(key, estate, jnp.asarray(POINT), WORDS)
-        table = estate.table.value.at[estate.index].set(estate.rows)
+        table = estate.kept.table.value.at[estate.kept.index].set(estate.kept.rows)
         np.testing.assert_array_equal(table.sum(0), estate.counts)
         np.testing.assert_allclose(value.value, HALF + estate.counts)
         assert np.array_equal(table.sum(1)[:, 0], WORDS == 0)  # every item is where its word is
@@ -220,7 +220,7 @@ def test_a_stopped_chain_keeps_its_table():
     assert (stopped.stopped >= 0).all()
     estate = jax.tree.map(np.array, stopped.state.estimator)
     for table, index, rows, total in zip(
-        estate.table.value, estate.index, estate.rows, estate.counts, strict=True
+        estate.kept.table.value, estate.kept.index, estate.kept.rows, estate.counts, strict=True
     ):
         table[index] = rows
         assert np.array_equal(table.sum(0), total)

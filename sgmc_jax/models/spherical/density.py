@@ -1,0 +1,158 @@
+"""The densities of spherical admixtures: of topics given proportions, and of topics alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ... import _checks
+from ..._types import Estimate, Position
+from ...arrays import product
+from ...bessel import log_bessel_series
+from ...model import Model
+from .documents import UnitVectors, dense
+
+_NUMBERS = 2**25  # of documents in full at once
+
+
+class Prior(eqx.Module):
+    """The sizes and the concentrations; its arguments are those of `SphericalAdmixture`."""
+
+    num_topics: int = eqx.field(static=True)
+    vocabulary: int = eqx.field(static=True)
+    alpha: Array = eqx.field(converter=_checks.real("alpha"))
+    concentration: Array = eqx.field(converter=_checks.real("concentration"))
+    topic_concentration: Array = eqx.field(converter=_checks.real("topic_concentration"))
+    prior_concentration: Array = eqx.field(converter=_checks.real("prior_concentration"))
+    mean_direction: Float[Array, " v"]
+
+    def resultant(self, topics: Float[Array, "k v"]) -> Float[Array, " v"]:
+        """kappa0 m + sigma sum_k beta_k, the corpus mean's natural parameter."""
+        own = self.prior_concentration * self.mean_direction
+        return (own + self.topic_concentration * jnp.sum(topics, axis=0)).astype(topics.dtype)
+
+    def logdensity(self, topics: Float[Array, "k v"]) -> Array:
+        """log p(topics), the corpus mean integrated out: -log c(|resultant|) up to a constant."""
+        length = jnp.linalg.norm(self.resultant(topics))
+        return log_bessel_series(self.vocabulary / 2 - 1, length)
+
+
+class GivenProportions(Model):
+    """log p(topics, v | theta): items are pairs of a document and its proportions (draws, K).
+
+    The log likelihood kappa v'beta theta / |beta theta|, its mean over the draws, needs documents
+    and topics only by beta'v, (n, K), and beta'beta, (K, K): so does all that is done with theta.
+    """
+
+    prior_law: Prior
+
+    def logprior(self, position: Position) -> Array:
+        return self.prior_law.logdensity(position)
+
+    def loglik(self, position: Position, item: Any) -> Array:
+        return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
+
+    def loglik_batch(self, position: Position, items: Any) -> Array:
+        vectors, theta = items
+        along, length = projections(inner_products(position, vectors), gram(position), theta)
+        return self.prior_law.concentration.astype(position.dtype) * jnp.mean(
+            along / length, axis=1
+        )
+
+    def weighted_sum(self, position: Position, items: Any, weight: Array) -> Estimate:
+        """The gradient in closed form: one product with the documents, one with the topics.
+
+            grad_k = kappa sum_d w_d mean_n theta_k (v_d - (v_d'u) u) / |beta theta|,
+
+        u = beta theta / |beta theta|.
+        """
+        return in_parts(self._part, position, *items, weight)
+
+    def _part(self, position: Array, vectors: UnitVectors, theta: Array, weight: Array) -> Estimate:
+        dtype = position.dtype
+        documents = dense(vectors, position.shape[1], dtype)
+        products = product(documents, position.T)
+        along, length = projections(products, gram(position), theta)
+        share = (self.prior_law.concentration * weight / theta.shape[1]).astype(dtype)[:, None]
+        direct = jnp.sum((share / length)[..., None] * theta, axis=1)  # (n, K)
+        curl = (share * along / length**3)[..., None] * theta
+        back = product(curl.reshape(-1, curl.shape[-1]).T, theta.reshape(-1, theta.shape[-1]))
+        value = product(direct.T, documents) - product(back, position)
+        return Estimate(value, jnp.sum(share * along / length))
+
+
+class Marginal(Model):
+    """log p(topics, v), the proportions integrated out by draws of their prior.
+
+        log p(v | beta) ~ log mean_n exp(kappa v'beta theta_n / |beta theta_n|),   theta_n ~ Dir
+
+    the draws being the same for all documents and every position: it is the density of a law of its
+    own, near that of the topics.
+    """
+
+    prior_law: Prior
+    theta: Float[Array, "n k"]
+
+    def logprior(self, position: Position) -> Array:
+        return self.prior_law.logdensity(position)
+
+    def loglik(self, position: Position, item: Any) -> Array:
+        return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
+
+    def loglik_batch(self, position: Position, items: Any) -> Array:
+        theta = self.theta.astype(position.dtype)
+        length = lengths(gram(position), theta)
+        cosine = product(inner_products(position, items), theta.T) / length
+        scores = self.prior_law.concentration.astype(position.dtype) * cosine
+        return jax.nn.logsumexp(scores, axis=1) - jnp.log(len(theta))
+
+
+def in_parts(function: Any, position: Array, *arguments: Any) -> Estimate:
+    """The sum of `function(position, *parts)` over parts of the arguments' rows that fit."""
+    n = jax.tree.leaves(arguments)[0].shape[0]
+    size = max(1, _NUMBERS // position.shape[1])
+    if n <= size:
+        return function(position, *arguments)
+    whole = n // size * size
+    cut = lambda part: jax.tree.map(lambda x: part(jnp.asarray(x)), arguments)
+    blocks = cut(lambda x: x[:whole].reshape(-1, size, *x.shape[1:]))
+
+    def add(total: Estimate, block: Any) -> tuple[Estimate, None]:
+        return jax.tree.map(jnp.add, total, function(position, *block)), None
+
+    rest = function(position, *cut(lambda x: x[whole:]))
+    return jax.lax.scan(add, rest, blocks)[0]
+
+
+def inner_products(topics: Float[Array, "k v"], vectors: UnitVectors) -> Float[Array, "n k"]:
+    """v'beta_k of each document."""
+
+    def some(vectors: UnitVectors) -> Array:
+        return product(dense(vectors, topics.shape[1], topics.dtype), topics.T)
+
+    n, size = vectors.columns.shape[0], max(1, _NUMBERS // topics.shape[1])
+    if n <= size:
+        return some(vectors)
+    one = lambda vector: some(jax.tree.map(lambda x: x[None], vector))[0]
+    return jax.lax.map(one, jax.tree.map(jnp.asarray, vectors), batch_size=size)
+
+
+def gram(topics: Float[Array, "k v"]) -> Float[Array, "k k"]:
+    """beta_j'beta_k."""
+    return product(topics, topics.T)
+
+
+def lengths(gram: Float[Array, "k k"], theta: Float[Array, "*b k"]) -> Float[Array, "*b"]:
+    """|beta theta|."""
+    return jnp.sqrt(jnp.sum(theta * product(theta, gram), axis=-1))
+
+
+def projections(
+    products: Float[Array, "n k"], gram: Float[Array, "k k"], theta: Float[Array, "n m k"]
+) -> tuple[Array, Array]:
+    """v'beta theta and |beta theta|, (n, m), of every document's proportions."""
+    return jnp.sum(theta * products[:, None], axis=-1), lengths(gram, theta)
