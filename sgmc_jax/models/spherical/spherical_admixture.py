@@ -183,15 +183,15 @@ class SphericalAdmixture(eqx.Module):
         """How documents' proportions are drawn: trajectories of geodesic Monte Carlo each.
 
         Args:
-            step_size: of a trajectory; by default 1 / sqrt(kappa + K alpha), which takes four of
-                five on text.
+            step_size: of a trajectory; by default 1 / (2 sqrt(kappa + K alpha)), of which the Metropolis
+                test takes two of three on text.
             num_steps: the leapfrog steps of a trajectory.
             draws: how many are kept, to be averaged over.
             burn_in: how many are not, of a chain that is begun at equal proportions.
         """
         prior = self.prior
         if step_size is None:
-            step_size = 1 / jnp.sqrt(prior.concentration + prior.num_topics * prior.alpha)
+            step_size = 0.5 / jnp.sqrt(prior.concentration + prior.num_topics * prior.alpha)
         return Proportions(prior, step_size, num_steps, draws, burn_in)
 
     def topics(
@@ -275,8 +275,8 @@ class SphericalAdmixture(eqx.Module):
 
         Args:
             batcher: `Full()`, or which documents a step sees (stochastic variational inference).
-            step_size: rho in (0, 1], or a function of the step index; near 1 the bound may fall. Minibatches want one that
-                decays, such as `PolynomialDecay(1.0, 1.0, 0.6)`.
+            step_size: rho in (0, 1], or a function of the step index; near 1 the bound may fall.
+                Minibatches want one that decays, such as `PolynomialDecay(1.0, 1.0, 0.6)`.
             ascent_steps: of a document's a_d, from what they were.
 
         Reference:

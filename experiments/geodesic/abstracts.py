@@ -1,0 +1,31 @@
+"""Topics on the sphere from 27,520 abstracts (figure 5b, whose Wikipedia they stand in for)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from ..common import Options, load
+from .topics import RARE, Corpus, Settings, compare
+
+TEST = 1_000
+
+
+def run(options: Options) -> str:
+    """Figure 5b: a table and abstracts.png."""
+    seconds = 600.0 if options.full else 30.0
+    settings = Settings(50, 100, 3_000.0, 3_000.0, seconds, 1, whole=options.full)
+    return compare(options, "abstracts.png", abstracts(options), settings)
+
+
+def abstracts(options: Options) -> Corpus:
+    """A random split; stop words were left out by the corpus."""
+    file = load(options, "cs_abstracts_2015_2020.npz", "the abstracts as sparse word counts")
+    cells = (file["data"], file["indices"].astype(int), file["indptr"])
+    counts = sparse.csr_matrix(cells, shape=tuple(file["shape"]))
+    order = np.random.default_rng(0).permutation(counts.shape[0])
+    if not options.full:
+        order = order[: 5 * TEST]
+    test, train = counts[order[:TEST]], counts[order[TEST:]]
+    kept = np.asarray((train > 0).sum(0)).ravel() >= RARE
+    return Corpus(train[:, kept], test[:, kept], file["vocab"][kept])

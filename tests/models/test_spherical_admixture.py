@@ -1,0 +1,197 @@
+"""The spherical admixture: its data, its gradient by differences, big corpora, and bad input."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import sparse
+
+from sgmc_jax import Full, Given, LatentTable, Sphere, Uniform, gsgnht, sample, sggmc
+from sgmc_jax.models import SphericalAdmixture
+from sgmc_jax.models.spherical import density
+from sgmc_jax.models.spherical.density import GivenProportions
+from sgmc_jax.models.spherical.documents import UnitVectors, dense
+
+KEY = jax.random.key(23)
+K, V, D = 3, 7, 9
+SAM = SphericalAdmixture(K, V, 1.0, 30.0, 4.0, 2.0)
+COUNTS = np.random.default_rng(5).poisson(0.7, (D, V))
+COUNTS[4] = 0  # an empty document
+DOCUMENTS = SAM.documents(COUNTS)
+FULL = np.asarray(dense(DOCUMENTS, V, jnp.float32))
+TOPICS = Sphere().random_point(KEY, jnp.zeros((K, V)))
+THETA = jax.random.dirichlet(KEY, jnp.ones(K), (D, 2))
+
+
+def test_documents_are_tf_idf_of_length_one():
+    idf = np.log(D / np.maximum((COUNTS > 0).sum(0), 1)) * (COUNTS > 0).any(0)
+    weights = COUNTS * idf
+    norm = np.linalg.norm(weights, axis=1, keepdims=True)
+    np.testing.assert_allclose(FULL, weights / np.where(norm > 0, norm, 1), atol=1e-6)
+    assert not FULL[4].any()
+    np.testing.assert_allclose(SAM.inverse_document_frequency(COUNTS), idf)
+    matrix = sparse.csr_matrix(COUNTS)
+    for same in (matrix, (matrix.data, matrix.indices, matrix.indptr), COUNTS.tolist()):
+        np.testing.assert_array_equal(SAM.documents(same).values, DOCUMENTS.values)
+    assert SAM.documents(COUNTS, length=11).columns.shape == (D, 11)
+    plain = SAM.documents(COUNTS / 4, word_weights=np.ones(V))
+    again = np.asarray(dense(plain, V, jnp.float32))
+    np.testing.assert_allclose(again[0], COUNTS[0] / np.linalg.norm(COUNTS[0]), atol=1e-6)
+
+
+def test_the_gradient_given_proportions_is_the_derivative():
+    model, weight = GivenProportions(SAM.prior), jnp.linspace(0.0, 3.0, D)
+
+    def total(topics):
+        return jnp.sum(weight * model.loglik_batch(topics, (DOCUMENTS, THETA)))
+
+    value, gradient = jax.value_and_grad(total)(TOPICS)
+    found = model.weighted_sum(TOPICS, (DOCUMENTS, THETA), weight)
+    np.testing.assert_allclose(found.logdensity, value, rtol=1e-5)
+    np.testing.assert_allclose(found.value, gradient, atol=2e-4)
+    mean = np.einsum("dnk,kv->dnv", THETA, TOPICS)
+    cosine = np.sum(mean * FULL[:, None], -1) / np.linalg.norm(mean, axis=-1)
+    np.testing.assert_allclose(value, np.sum(weight * 30 * cosine.mean(1)), rtol=1e-5)
+    one = jax.tree.map(lambda x: x[2], (DOCUMENTS, THETA))
+    np.testing.assert_allclose(model.loglik(TOPICS, one), 30 * cosine.mean(1)[2], rtol=1e-5)
+
+
+def test_a_corpus_is_taken_in_parts_where_it_is_large(monkeypatch):
+    """Nine documents in parts of two, with one left over."""
+    weight, grad = jnp.linspace(0.0, 3.0, D), SAM.marginal(KEY, draws=50)
+    model = GivenProportions(SAM.prior)
+    whole = model.weighted_sum(TOPICS, (DOCUMENTS, THETA), weight)
+    scores = grad.model.loglik_batch(TOPICS, DOCUMENTS)
+    start = SAM.warm_start(KEY, DOCUMENTS, sweeps=3)
+    monkeypatch.setattr(density, "_NUMBERS", 2 * V)
+    jax.clear_caches()
+    parts = model.weighted_sum(TOPICS, (DOCUMENTS, THETA), weight)
+    np.testing.assert_allclose(parts.value, whole.value, atol=1e-5)
+    np.testing.assert_allclose(parts.logdensity, whole.logdensity, rtol=1e-5)
+    np.testing.assert_allclose(grad.model.loglik_batch(TOPICS, DOCUMENTS), scores, rtol=1e-5)
+    np.testing.assert_allclose(SAM.warm_start(KEY, DOCUMENTS, sweeps=3), start, atol=1e-6)
+
+
+def test_documents_without_words_say_nothing():
+    few = SAM.documents(COUNTS[4:5], word_weights=np.ones(V))
+    latent = SAM.proportions(draws=400, num_steps=5, step_size=0.2)
+    share = SAM.transform(KEY, TOPICS, few, proportions=latent)
+    np.testing.assert_allclose(share, np.full((1, K), 1 / K), atol=0.1)
+    grad = GivenProportions(SAM.prior).weighted_sum(TOPICS, (few, THETA[:1]), jnp.ones(1))
+    assert not np.any(np.asarray(grad.value))
+    rest = np.delete(np.arange(D), 4)
+    others = jax.tree.map(lambda x: x[rest], DOCUMENTS)
+    with_it, without = (SAM.log_perplexity(KEY, TOPICS, part) for part in (DOCUMENTS, others))
+    assert abs(with_it - without) < 1e-4
+
+
+def test_documents_that_are_read_batch_by_batch():
+    def batch(i):
+        counts = np.random.default_rng(i).poisson(1.0, (6, V))
+        return SAM.documents(counts, word_weights=np.ones(V), length=V)
+
+    grad = SAM.topics(Given(total=100), fresh=True)
+    run = sample(KEY, gsgnht(grad, Sphere(), 0.01), SAM.start, batch, num_steps=4)
+    np.testing.assert_allclose(np.linalg.norm(run.trace, axis=-1), 1, atol=1e-5)
+
+
+def test_chains_of_proportions_go_on_from_where_they_were():
+    grad = SAM.topics(Uniform(4), proportions=SAM.proportions(draws=2))
+    assert isinstance(grad, LatentTable)
+    estate, step = eqx.filter_jit(grad.init)(KEY, TOPICS, DOCUMENTS), eqx.filter_jit(grad.estimate)
+    assert estate.table.value.shape == (D, 2, K)
+    seen = np.zeros(D, bool)
+    for i in range(6):
+        before = estate
+        _, estate = step(jax.random.fold_in(KEY, i), estate, TOPICS, DOCUMENTS)
+        seen[np.asarray(estate.index)] = True
+        others = ~np.isin(np.arange(D), estate.index)
+        table = before.table.value.at[before.index].set(before.rows)
+        np.testing.assert_array_equal(estate.table.value[others], table[others])
+    assert seen.all()
+    np.testing.assert_allclose(np.sum(estate.table.value, -1), 1, atol=1e-5)
+
+
+def test_stochastic_variational_inference_goes_up():
+    kernel = SAM.variational(Uniform(4), 0.3)
+    run = sample(KEY, kernel, TOPICS, DOCUMENTS, num_steps=100, record=lambda s, i: i.bound)
+    assert np.mean(run.trace[-30:]) > np.mean(run.trace[:5])
+    np.testing.assert_allclose(np.linalg.norm(run.state.position, axis=1), 1, atol=1e-5)
+    with pytest.raises(TypeError, match="Variational is a fit"):
+        kernel.refresh(KEY, run.state, DOCUMENTS)
+
+
+@pytest.mark.parametrize(
+    "arguments,message",
+    [
+        ((0, V, 1.0, 1.0, 1.0), "num_topics must be a whole number of at least 1, got 0"),
+        ((K, 1, 1.0, 1.0, 1.0), "vocabulary must be a whole number of at least 2, got 1"),
+        ((K, V, 0.0, 1.0, 1.0), "alpha must be finite and positive"),
+        ((K, V, 1.0, -1.0, 1.0), "concentration must be finite and positive"),
+        ((K, V, 1.0, 1.0, -1.0), "topic_concentration must be finite and positive"),
+        ((K, V, 1.0, 1.0, 1.0, -1.0), "prior_concentration must be"),
+        ((K, V, np.ones(2), 1.0, 1.0), "alpha must be one number"),
+        ((K, V, 1.0, 1.0, 1.0, 1.0, np.ones(3)), r"mean_direction must be of shape \(7,\)"),
+        ((K, V, 1.0, 1.0, 1.0, 1.0, np.ones(V)), "mean_direction must have unit length"),
+    ],
+)
+def test_bad_numbers_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SphericalAdmixture(*arguments)
+
+
+def test_a_small_alpha_warns():
+    with pytest.warns(UserWarning, match="alpha is 0.1: below 1/2"):
+        SphericalAdmixture(K, V, 0.1, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    "data,message",
+    [
+        (FULL, "data must be documents as SphericalAdmixture.documents makes them"),
+        (DOCUMENTS._replace(values=2 * DOCUMENTS.values), "vectors of length one, or zero"),
+        (DOCUMENTS._replace(values=DOCUMENTS.values[:, 1:]), "columns and values of one shape"),
+        (DOCUMENTS._replace(columns=DOCUMENTS.columns + V), "of words 0 to 6"),
+        (
+            UnitVectors(DOCUMENTS.columns, DOCUMENTS.values * np.nan),
+            r"data(.values)? must be finite",
+        ),
+    ],
+)
+def test_bad_documents_are_refused(data, message):
+    for kernel in (
+        sggmc(SAM.topics(Uniform(2)), Sphere(), 0.01),
+        SAM.variational(Full()),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            sample(KEY, kernel, TOPICS, data, num_steps=1)
+
+
+def test_other_bad_input_is_refused():
+    kernel = sggmc(SAM.topics(Uniform(2)), Sphere(), 0.01)
+    with pytest.raises(ValueError, match="position must have unit length"):
+        sample(KEY, kernel, 2 * TOPICS, DOCUMENTS, num_steps=1)
+    with pytest.raises(TypeError, match="LatentTable needs all of the data"):
+        sample(KEY, sggmc(SAM.topics(Given(9)), Sphere(), 0.01), TOPICS, DOCUMENTS, num_steps=1)
+    start = {"topics": TOPICS, "proportions": np.full((D - 1, K), 1 / K, np.float32)}
+    with pytest.raises(ValueError, match=r"position\['proportions'\] must be of shape \(9, 3\)"):
+        sample(KEY, SAM.block_gibbs(0.1), start, DOCUMENTS, num_steps=1)
+    with pytest.raises(ValueError, match=r"topics must end in the shape \(3, 7\)"):
+        SAM.log_perplexity(KEY, TOPICS.T, DOCUMENTS)
+    with pytest.raises(ValueError, match="documents must have some with words"):
+        SAM.log_perplexity(KEY, TOPICS, SAM.documents(np.zeros((2, V))))
+    with pytest.raises(ValueError, match="documents must be at least as many as topics, 3, got 0"):
+        SAM.warm_start(KEY, SAM.documents(np.zeros((2, V))))
+    with pytest.raises(ValueError, match="counts must be finite numbers that are not negative"):
+        SAM.documents(-COUNTS)
+    with pytest.raises(ValueError, match="counts must have 7 columns"):
+        SAM.documents(COUNTS[:, 1:])
+    with pytest.raises(ValueError, match="word_weights must be 7 finite numbers"):
+        SAM.documents(COUNTS, word_weights=np.ones(3))
+    with pytest.raises(ValueError, match="length must be at least"):
+        SAM.documents(COUNTS, length=1)
+    with pytest.raises(TypeError, match="batcher must be a Batcher"):
+        SAM.variational(10)
+    with pytest.raises(ValueError, match="proportion_step_size must be finite and positive"):
+        SAM.proportions(step_size=-1.0)
