@@ -26,11 +26,13 @@ EVERY = 12  # measurements of a run
 
 
 class Corpus(NamedTuple):
-    """Word counts of documents to be fitted and to judge, and the words."""
+    """Word counts of documents to be fitted and to judge, the words, and the documents' labels."""
 
     train: sparse.csr_matrix
     test: sparse.csr_matrix
     words: np.ndarray
+    train_label: np.ndarray | None = None
+    test_label: np.ndarray | None = None
 
 
 class Settings(NamedTuple):
@@ -94,6 +96,7 @@ def compare(options: Options, picture: str, corpus: Corpus, settings: Settings) 
 def methods(sam: SphericalAdmixture, settings: Settings, num: int, key: Array) -> dict[str, Method]:
     """The eight of the figure, of which four pass over all documents in each step."""
     batches, friction = Uniform(settings.batch), 1_000.0
+    decay = PolynomialDecay(1.0, 1.0, 0.6)
     as_is, position = lambda topics: topics, lambda state: state.position
     equal = np.full((num, settings.topics), 1 / settings.topics, np.float32)
     both = lambda topics: {"topics": topics, "proportions": equal}
@@ -101,12 +104,7 @@ def methods(sam: SphericalAdmixture, settings: Settings, num: int, key: Array) -
     few = {
         "SGGMC": Method(sggmc(sam.topics(batches), Sphere(), 1e-3, friction), as_is, position),
         "gSGNHT": Method(thermostat(sam.topics(batches), 2e-3), as_is, position),
-        "StoVI": Method(
-            sam.variational(batches, PolynomialDecay(1.0, 1.0, 0.6)),
-            as_is,
-            position,
-            averaged=False,
-        ),
+        "StoVI": Method(sam.variational(batches, decay), as_is, position, averaged=False),
     }
     if not settings.whole:
         return few
@@ -191,4 +189,6 @@ def newsgroups(options: Options) -> Corpus:
     train, test = part("train_"), part("test_")
     known = np.isin(names[: train.shape[1]], content.read_text().split())
     kept = known & (np.asarray((train > 0).sum(0)).ravel() >= RARE)
-    return Corpus(train[:, kept], test[:, kept], names[: len(kept)][kept])
+    labels = (file[which] for which in ("train_label", "test_label"))
+    ours = (label[np.isin(label, LABELS)] for label in labels)
+    return Corpus(train[:, kept], test[:, kept], names[: len(kept)][kept], *ours)

@@ -11,7 +11,7 @@ from sgmc_jax import Full, Given, LatentTable, Sphere, Uniform, gsgnht, sample, 
 from sgmc_jax.models import SphericalAdmixture
 from sgmc_jax.models.spherical import density
 from sgmc_jax.models.spherical.density import GivenProportions
-from sgmc_jax.models.spherical.documents import UnitVectors, dense
+from sgmc_jax.models.spherical.documents import dense
 
 KEY = jax.random.key(23)
 K, V, D = 3, 7, 9

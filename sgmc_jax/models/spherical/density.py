@@ -111,7 +111,7 @@ class Marginal(Model):
         return jax.nn.logsumexp(scores, axis=1) - jnp.log(len(theta))
 
 
-def in_parts(function: Any, position: Array, *arguments: Any) -> Estimate:
+def in_parts(function: Any, position: Array, *arguments: Any) -> Any:
     """The sum of `function(position, *parts)` over parts of the arguments' rows that fit."""
     n = jax.tree.leaves(arguments)[0].shape[0]
     size = max(1, _NUMBERS // position.shape[1])
@@ -121,7 +121,7 @@ def in_parts(function: Any, position: Array, *arguments: Any) -> Estimate:
     cut = lambda part: jax.tree.map(lambda x: part(jnp.asarray(x)), arguments)
     blocks = cut(lambda x: x[:whole].reshape(-1, size, *x.shape[1:]))
 
-    def add(total: Estimate, block: Any) -> tuple[Estimate, None]:
+    def add(total: Any, block: Any) -> tuple[Any, None]:
         return jax.tree.map(jnp.add, total, function(position, *block)), None
 
     rest = function(position, *cut(lambda x: x[whole:]))

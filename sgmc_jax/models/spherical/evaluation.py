@@ -38,11 +38,9 @@ def mean_proportions(
 ) -> Float[Array, "n k"]:
     """See `SphericalAdmixture.transform`."""
 
-    def one(key_and_topics: Any) -> Array:
-        return jnp.mean(latent.draw(*key_and_topics, vectors, None), axis=1)
-
     keys = jax.random.split(key, len(topics))
-    return jnp.mean(jax.lax.map(one, (keys, topics)), axis=0)
+    draws = jax.lax.map(lambda x: latent.draw(x[0], x[1], vectors, None), (keys, topics))
+    return jnp.mean(draws, axis=(0, 2))
 
 
 @eqx.filter_jit

@@ -183,8 +183,8 @@ class SphericalAdmixture(eqx.Module):
         """How documents' proportions are drawn: trajectories of geodesic Monte Carlo each.
 
         Args:
-            step_size: of a trajectory; by default 1 / (2 sqrt(kappa + K alpha)), of which the Metropolis
-                test takes two of three on text.
+            step_size: of a trajectory; by default 1 / (2 sqrt(kappa + K alpha)), at which two of
+                three are accepted on text.
             num_steps: the leapfrog steps of a trajectory.
             draws: how many are kept, to be averaged over.
             burn_in: how many are not, of a chain that is begun at equal proportions.
