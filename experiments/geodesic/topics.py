@@ -63,7 +63,7 @@ class Method:
 
 def run(options: Options) -> str:
     """Figure 5a: a table, topics.png, and the topics of the last draw of gSGNHT."""
-    seconds, seeds = (120.0, 3) if options.full else (20.0, 1)
+    seconds, seeds = (60.0, 3) if options.full else (20.0, 1)
     settings = Settings(20, 50, 1_000.0, 1_000.0, seconds, seeds)
     return compare(options, "topics.png", newsgroups(options), settings)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,11 +13,8 @@ from jaxtyping import Array, Float
 
 from ... import _checks
 from ..._types import Data, Empty, Kernel, Key, Position, as_keys
-from ...batching import Full
-from ...gradients import Latent, Minibatch
-from ...model import FunctionModel
+from ...gradients import Latent
 from ...spaces import Simplex
-from ...splitting import leapfrog
 from .density import Prior, gram, inner_products, lengths
 from .documents import UnitVectors, check_vectors
 
@@ -50,35 +48,54 @@ class Proportions(Latent):
             start = jnp.full_like(products, 1 / self.prior.num_topics)
         else:
             start = previous[:, -1]
+        density = partial(self._log_density, products, inner)
+
+        def trajectory(theta: Array, key: Any) -> tuple[Array, Array]:
+            theta = self._moved(density, theta, key)
+            return theta, theta
+
         length = self.draws + (self.burn_in if previous is None else 0)
-        chain = partial(self._chain, inner, length)
-        return jax.vmap(chain)(jax.random.split(key, len(products)), start, products)
+        draws = jax.lax.scan(trajectory, start, jax.random.split(key, length))[1]
+        return draws[-self.draws :].swapaxes(0, 1)
 
-    def _chain(self, inner: Array, length: int, key: Any, theta: Array, products: Array) -> Array:
-        """The last draws of one document."""
-        prior = self.prior
-        density = partial(_log_posterior, prior.alpha, prior.concentration, inner, products)
-        grad = Minibatch(FunctionModel(density), Full())
-        kernel = leapfrog(grad, self.step_size.astype(theta.dtype), self.num_steps, Simplex())
-        init_key, step_key = jax.random.split(key)
+    def _log_density(
+        self, products: Array, inner: Array, theta: Float[Array, "n k"]
+    ) -> Float[Array, " n"]:
+        """Of each document, with respect to the volume of the simplex, up to a constant."""
+        cosine = jnp.sum(products * theta, axis=-1) / lengths(inner, theta)
+        prior = jax.vmap(Simplex.log_dirichlet, (0, None))(theta, self.prior.alpha)
+        return prior + self.prior.concentration.astype(theta.dtype) * cosine
 
-        def step(state: Any, key: Any) -> tuple[Any, Array]:
-            state, _ = kernel.step(key, state, None)
-            return state, state.position
+    def _moved(self, density: Callable, theta: Array, key: Any) -> Array:
+        """`gmc`, of all documents side by side, each of which has a test of its own."""
+        space, step_size = Simplex(), self.step_size.astype(theta.dtype)
+        velocity_key, test_key = jax.random.split(key)
 
-        state = kernel.init(init_key, theta, None)
-        return jax.lax.scan(step, state, jax.random.split(step_key, length))[1][-self.draws :]
+        def slope(theta: Array) -> tuple[Array, Array]:
+            log_density, pull = jax.vjp(density, theta)
+            return log_density, space.gradient(theta, *pull(jnp.ones_like(log_density)))
+
+        def kinetic(theta: Array, velocity: Array) -> Array:
+            return jax.vmap(space.squared_norm)(theta, velocity) / 2
+
+        def leap(_: Any, phase: Any) -> Any:
+            moved, velocity, _, force = phase
+            velocity = velocity + step_size / 2 * force
+            moved, velocity = space.flow(moved, velocity, step_size)
+            log_density, force = slope(moved)
+            return moved, velocity + step_size / 2 * force, log_density, force
+
+        velocity = space.normal(velocity_key, theta)
+        log_density, force = slope(theta)
+        old = log_density - kinetic(theta, velocity)
+        phase = (theta, velocity, log_density, force)
+        moved, velocity, log_density, _ = jax.lax.fori_loop(0, self.num_steps, leap, phase)
+        gain = log_density - kinetic(moved, velocity) - old
+        log_u = jnp.log1p(-jax.random.uniform(test_key, gain.shape, gain.dtype))
+        return jnp.where((log_u < gain)[:, None], moved, theta)
 
     def check(self, position: Position, data: Data) -> None:
         check_vectors(data, self.prior.vocabulary)
-
-
-def _log_posterior(
-    alpha: Array, concentration: Array, inner: Array, products: Array, theta: Array
-) -> Array:
-    """Up to a constant, with respect to the volume of `Simplex`."""
-    cosine = jnp.sum(products * theta) / lengths(inner, theta)
-    return Simplex.log_dirichlet(theta, alpha) + concentration.astype(theta.dtype) * cosine
 
 
 class ProportionsState(eqx.Module):
