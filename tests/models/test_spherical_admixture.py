@@ -154,7 +154,7 @@ def test_a_small_alpha_warns():
         (DOCUMENTS._replace(values=DOCUMENTS.values[:, 1:]), "columns and values of one shape"),
         (DOCUMENTS._replace(columns=DOCUMENTS.columns + V), "of words 0 to 6"),
         (
-            UnitVectors(DOCUMENTS.columns, DOCUMENTS.values * np.nan),
+            DOCUMENTS._replace(values=DOCUMENTS.values * np.nan),
             r"data(.values)? must be finite",
         ),
     ],
