@@ -9,6 +9,8 @@ from .counts import MinibatchCounts as MinibatchCounts
 from .counts import SAGACounts as SAGACounts
 from .counts import TableCounts as TableCounts
 from .counts import TableState as TableState
+from .empirical_fisher import EmpiricalFisher as EmpiricalFisher
+from .empirical_fisher import FisherState as FisherState
 from .minibatch import Minibatch as Minibatch
 from .svrg import SVRG as SVRG
 from .svrg import SVRGState as SVRGState
