@@ -38,6 +38,7 @@ from .gradients import SVRG as SVRG
 from .gradients import AllReduce as AllReduce
 from .gradients import AnchoredCounts as AnchoredCounts
 from .gradients import ControlVariate as ControlVariate
+from .gradients import EmpiricalFisher as EmpiricalFisher
 from .gradients import Latent as Latent
 from .gradients import LatentMinibatch as LatentMinibatch
 from .gradients import LatentTable as LatentTable

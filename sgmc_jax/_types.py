@@ -60,12 +60,15 @@ class Estimate(NamedTuple):
 
     `value` is the estimate itself (for a model, the gradient of the log posterior, a pytree like
     the position); `logdensity` the estimate of the log posterior, or `None` for other sums;
-    `clipped` the number of components that were raised to a floor, or `None` if none ever are.
+    `clipped` the number of components that were raised to a floor, or `None` if none ever are;
+    `covariance` an estimate of the covariance of the value's noise that is independent of it, a
+    pytree like the position (a diagonal) or a matrix over the raveled one, or `None`.
     """
 
     value: PyTree
     logdensity: Any = None
     clipped: Any = None
+    covariance: Any = None
 
 
 class Empty(NamedTuple):
@@ -241,6 +244,8 @@ class Estimator(eqx.Module):
     """Whether the estimate has no noise."""
     streams: ClassVar[bool] = False
     """Whether the data may be a batch that stands for more."""
+    tells_covariance: ClassVar[bool] = False
+    """Whether estimates have a `covariance`, for letters to subtract from their noise."""
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         """The estimator's own state; most have none."""
@@ -277,6 +282,9 @@ class BatchEstimator(Estimator):
     the data or a window of a series, only the estimator and its batcher know.
     """
 
+    measures_noise: ClassVar[bool] = False
+    """Whether it has a `covariance`, which `EmpiricalFisher` needs."""
+
     @abstractmethod
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Any, PyTree]:
         """A batch and the next state."""
@@ -300,6 +308,15 @@ class BatchEstimator(Estimator):
     @abstractmethod
     def full(self, position: Position, data: Data) -> Estimate:
         """The exact item sum."""
+
+    def covariance(self, batch: Any, terms: PyTree, full: bool = False) -> PyTree:
+        """An unbiased estimate of the covariance of `on(batch, x)`, of its terms `per_item`.
+
+        Args:
+            full: whether it is the matrix over the raveled position, else its diagonal, a pytree
+                like the position.
+        """
+        raise TypeError(f"{type(self).__name__} does not tell the covariance of its noise")
 
     def on(self, batch: Any, position: Position) -> Estimate:
         """The estimate from `batch` at `position`."""

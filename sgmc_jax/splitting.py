@@ -20,7 +20,7 @@ from .contract import Contract
 from .spaces import Euclidean, Space
 from .spaces.space import as_space
 from .transitions import GeodesicFlow, GradientKick, Phase, Transition, check_phase
-from .transitions.noise import NoisyTransition
+from .transitions.noise import add_counts
 
 
 class SplittingState(NamedTuple):
@@ -67,8 +67,8 @@ class Splitting(Kernel):
 
     Raises:
         ValueError: if a letter has no piece or none that can move on the space, the step size is
-            not positive, or a noise covariance exceeds the sampler's noise; at `sample`'s door, if
-            the position is off its space.
+            not positive, or a noise covariance exceeds the sampler's noise or cannot be subtracted
+            from it; at `sample`'s door, if the position is off its space.
 
     Example: BAOAB, spelled out.
         >>> import jax, jax.numpy as jnp
@@ -113,13 +113,18 @@ class Splitting(Kernel):
         self.step_size = _checks.as_step_size(step_size)
         self.space = Euclidean() if space is None else as_space(space)
         self.temperature = _checks.as_real(temperature, "temperature")
+        estimated = type(grad).__name__ if grad.tells_covariance else None
+        if estimated and not any(piece.corrects for piece in self.pieces.values()):
+            raise ValueError(
+                f"grad, {estimated}, tells the covariance of its noise, which no letter of the "
+                f"word {word!r} can subtract"
+            )
         for letter, piece in self.pieces.items():
             if piece.straight and not (self.space.embedded and isinstance(self.space, Euclidean)):
                 name = f"piece {letter!r}, {type(piece).__name__},"
                 raise ValueError(f"{name} moves in straight lines and needs a Euclidean space")
-            if isinstance(piece, NoisyTransition):
-                h = self.step_size
-                piece.check(h if callable(h) else h / word.count(letter), self.space)
+            h = self.step_size if callable(self.step_size) else self.step_size / word.count(letter)
+            piece.check(h, self.space, estimated)
 
     def init(self, key: Key, position: Position, data: Data) -> SplittingState:
         _checks.real_position(position)
@@ -175,14 +180,15 @@ class Splitting(Kernel):
         noise_keys = iter(split(keys.noise, max(1, len(random))))
         batch_keys = iter(split(keys.batch, max(1, _num_estimates(pieces, self._carries))))
 
-        phase = Phase(state.position, state.momentum, state.auxiliary, self.space)
         gradient, fresh, estimator = state.gradient, self._carries, state.estimator
+        covariance = gradient.covariance if fresh else None
+        phase = Phase(state.position, state.momentum, state.auxiliary, self.space, covariance)
         for letter in self.word:
             piece = self.pieces[letter]
             if piece.uses_field and not fresh:
                 draw = Keys(keys.noise, next(batch_keys), keys.count)
                 gradient, estimator = self._estimate(draw, estimator, phase.position, data)
-                fresh = True
+                phase, fresh = phase._replace(covariance=gradient.covariance), True
             noise_key = next(noise_keys) if piece.random else None
             field = gradient.value if piece.uses_field else None
             moved = piece(noise_key, phase, h / self.word.count(letter), field)
@@ -191,7 +197,8 @@ class Splitting(Kernel):
             fresh = fresh and not piece.moves
 
         scheduled = h if callable(self.step_size) else None
-        info = SplittingInfo(_norm(gradient), scheduled, self._clipped(h, gradient))
+        clipped = add_counts(phase.clipped, None if gradient is None else gradient.clipped)
+        info = SplittingInfo(_norm(gradient), scheduled, clipped)
         carried = gradient if self._carries else None
         return SplittingState(*phase[:3], carried, estimator, state.count + 1), info
 
@@ -227,6 +234,8 @@ class Splitting(Kernel):
         estimate, estimator = self.grad.estimate(key, estimator, position, data)
         name = f"the estimate of {type(self.grad).__name__}"
         _returned.like(name, estimate.value, position, "the position")
+        if not self.grad.tells_covariance:
+            estimate = estimate._replace(covariance=None)
         return estimate, estimator
 
     @property
@@ -237,12 +246,6 @@ class Splitting(Kernel):
         before = pieces[: moves[0] + 1 if moves else 1]
         after = pieces[moves[-1] + 1 if moves else 0 :]
         return all(any(piece.uses_field for piece in part) for part in (before, after))
-
-    def _clipped(self, h: Any, gradient: Estimate | None) -> Array | None:
-        counts = [self.pieces[c].clipped(h / self.word.count(c)) for c in self.word]
-        counts += [] if gradient is None else [gradient.clipped]
-        counts = [count for count in counts if count is not None]
-        return sum(counts[1:], counts[0]) if counts else None
 
 
 def _auxiliary(pieces: dict[str, Transition], position: Position) -> dict[str, PyTree]:

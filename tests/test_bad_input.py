@@ -13,6 +13,7 @@ from sgmc_jax import (
     SVRG,
     AllReduce,
     ControlVariate,
+    EmpiricalFisher,
     Epoch,
     Estimate,
     Estimator,
@@ -22,6 +23,7 @@ from sgmc_jax import (
     Given,
     Kernel,
     Minibatch,
+    MinibatchCounts,
     Pmap,
     Product,
     ShardMap,
@@ -56,7 +58,7 @@ from sgmc_jax.bnp import (
     slice_bnb,
     slice_features,
 )
-from sgmc_jax.transitions import EulerLangevin
+from sgmc_jax.transitions import EulerLangevin, FrictionMatrix, MatrixEuler
 
 KEY = jax.random.key(0)
 ZERO = np.zeros(2, np.float32)
@@ -131,6 +133,11 @@ def corrected(covariance, **kwargs):
     return lambda: sghmc(GRAD, 1e-2, noise_covariance=covariance, **kwargs)
 
 
+def rubbed(friction):
+    return lambda: sghmc(GRAD, 1e-2, friction)
+
+
+FISHER = EmpiricalFisher(GRAD)
 HYPERPARAMETERS = [
     *[
         Case(f"{name} step_size {h}", at(make, h), f"step_size must be finite and.*{h}")
@@ -159,6 +166,58 @@ HYPERPARAMETERS = [
         "covariance and word",
         corrected(1.0, word="BAOAB"),
         "noise_covariance can be subtracted in.*BAOAB",
+    ),
+    Case("friction skew", rubbed(SKEW), "friction must be symmetric"),
+    Case("friction not square", rubbed(np.ones((2, 3))), r"friction must be square.*\(2, 3\)"),
+    Case("friction singular", rubbed(np.ones((2, 2))), "friction must be positive def.*of 0"),
+    Case("friction negative", rubbed(np.diag([1.0, -2.0])), "friction must be positive def.*-2"),
+    Case("friction NaN", rubbed(np.diag([1.0, np.nan])), "friction must be"),
+    *[
+        Case(
+            f"friction of a metric, {word}",
+            lambda word=word: sggmc(GRAD, Stretched(), 1e-2, np.eye(2), word=word),
+            "friction cannot be a matrix on Stretched, whose metric",
+        )
+        for word in ("ABOBA", "AFBA", "ABNA", "EA")
+    ],
+    *[
+        Case(
+            f"friction and covariance, {word}",
+            lambda word=word: sghmc(GRAD, 1e-2, np.eye(2), noise_covariance=np.ones(3), word=word),
+            r"noise_covariance must be as large as the matrix friction, got \(3, 3\) for \(2, 2\)",
+        )
+        for word in ("ABOBA", "AFBNFA")
+    ],
+    Case(
+        "friction and its noise",
+        lambda: MatrixEuler(FrictionMatrix(np.eye(2))),
+        "noise_covariance must be relative to friction",
+    ),
+    Case(
+        "covariance for a matrix",
+        lambda: sghmc(GRAD, 0.1, np.eye(2), noise_covariance=np.diag([1.0, 90.0])),
+        "noise_covariance exceeds.*0.1.*largest eigenvalue is 90",
+    ),
+    Case("decay -1", lambda: EmpiricalFisher(GRAD, -1.0), "decay must be finite and not neg.*-1"),
+    Case("decay 2", lambda: EmpiricalFisher(GRAD, 2.0), "decay must be at most 1, got 2"),
+    Case(
+        "V told and given",
+        lambda: sgld(FISHER, 1e-2, noise_covariance=1.0),
+        "noise_covariance must be None: EmpiricalFisher estimates it",
+    ),
+    Case("V for BAOAB", lambda: sghmc(FISHER, 1e-2, word="BAOAB"), "can be subtracted in.*BAOAB"),
+    Case("V for a thermostat", lambda: sgnht(FISHER, 1e-2), "grad must not be EmpiricalFisher"),
+    Case("V for scir", lambda: scir(FISHER, 1e-2), "no letter of the word 'SCS?' can subtract"),
+    Case("V for hmc", lambda: hmc(EmpiricalFisher(EXACT), 0.1), "no letter of.*'BAB'"),
+    Case(
+        "V of a metric",
+        lambda: sggmc(FISHER, Stretched(), 1e-2),
+        "noise_covariance cannot be subtracted on Stretched",
+    ),
+    Case(
+        "V and scales",
+        lambda: geometric_ornstein_uhlenbeck(FISHER, np.ones(2), 0.1),
+        r"scale must be one number.*estimated, got shape \(2,\)",
     ),
     Case("letters", lambda: sghmc(GRAD, 1e-2, word="AXB"), "word must be made of.*'AXB'"),
     Case("no letters", lambda: sghmc(GRAD, 1e-2, word=""), "word must be made of.*''"),
@@ -205,6 +264,14 @@ PARTS = [
         TypeError,
     ),
     Case("AllReduce", lambda: AllReduce(SVRG(GRAD, 3)), "put SVRG outside", TypeError),
+    Case("fisher of svrg", lambda: EmpiricalFisher(SVRG(GRAD, 3)), "inner must.*SVRG", TypeError),
+    Case("svrg of fisher", lambda: SVRG(FISHER, 3), "put EmpiricalFisher outside", TypeError),
+    Case(
+        "fisher of counts",
+        lambda: EmpiricalFisher(MinibatchCounts(lambda k, x, z: z, 1.0, Uniform(5))),
+        "inner must tell the covariance of its noise.*got MinibatchCounts",
+        TypeError,
+    ),
     *(
         Case(f"{name} of an estimate", lambda wrap=wrap: wrap(OnlyEstimates()), message, TypeError)
         for name, wrap, message in [
@@ -215,6 +282,7 @@ PARTS = [
             ),
             ("SVRG", lambda inner: SVRG(inner, 3), "inner must be.*OnlyEstimates: SVRG evaluates"),
             ("control variate", lambda inner: ControlVariate(inner, ZERO), "ControlVariate evalua"),
+            ("fisher", EmpiricalFisher, "BatchEstimator.*OnlyEstimates: EmpiricalFisher evaluates"),
         ]
     ),
     Case(
@@ -293,6 +361,14 @@ POSITIONS_AND_DATA = [
     Case("centre of another shape", lambda: go(ANCHORED, ZERO[:1]), r"centre must have.*\(2"),
     Case("covariance of another size", lambda: go(COVARIANCE_3), r"noise_covariance.*\(2.*\(3"),
     Case("variances of another size", lambda: go(VARIANCES_3), r"noise_covariance.*\(2.*\(3"),
+    *[
+        Case(
+            f"friction of another size, {word}",
+            lambda word=word: go(sghmc(GRAD, 1e-2, np.eye(3), word=word)),
+            r"friction must have the shape \(2, 2\), got \(3, 3\)",
+        )
+        for word in ("ABOBA", "AFBA", "ABNA", "EA")
+    ],
     Case("gibbs names", lambda: go(GIBBS, {"x": ZERO}), r"blocks \['x', 'y'\], got \['x'\]"),
     Case("gibbs position", lambda: go(GIBBS, ZERO), r"dict of the blocks .*ndarray|Array"),
     Case(

@@ -1,0 +1,1 @@
+"""Geodesic Monte Carlo and its stochastic gradient versions: tables and pictures."""

@@ -10,6 +10,8 @@ from .counts import MinibatchCounts as MinibatchCounts
 from .counts import SAGACounts as SAGACounts
 from .counts import TableCounts as TableCounts
 from .counts import TableState as TableState
+from .empirical_fisher import EmpiricalFisher as EmpiricalFisher
+from .empirical_fisher import FisherState as FisherState
 from .kept import KeptState as KeptState
 from .latent import LatentMinibatch as LatentMinibatch
 from .latent import LatentTable as LatentTable

@@ -41,6 +41,10 @@ class AllReduce(BatchEstimator):
     def streams(self) -> bool:
         return self.inner.streams
 
+    @property
+    def measures_noise(self) -> bool:
+        return self.inner.measures_noise
+
     def init(self, key: Key, position: Position, data: Data) -> PerShard:
         return PerShard(self.inner.init(self._local(key), position, data))
 
@@ -65,6 +69,9 @@ class AllReduce(BatchEstimator):
 
     def per_item(self, batch: Any, position: Position) -> PyTree:
         return self.inner.per_item(batch, position)
+
+    def covariance(self, batch: Any, terms: PyTree, full: bool = False) -> PyTree:
+        return self.comm.psum(self.inner.covariance(batch, terms, full))
 
     def full(self, position: Position, data: Data) -> Estimate:
         return self.comm.psum(self.inner.full(position, data))

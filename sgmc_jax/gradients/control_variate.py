@@ -96,6 +96,13 @@ class ControlVariate(BatchEstimator):
         there = self.inner.per_item(batch.inner, batch.centre)
         return optax.tree.sub(here, there)
 
+    @property
+    def measures_noise(self) -> bool:
+        return self.inner.measures_noise
+
+    def covariance(self, batch: AnchoredBatch, terms: PyTree, full: bool = False) -> PyTree:
+        return self.inner.covariance(batch.inner, terms, full)
+
     def full(self, position: Position, data: Data) -> Estimate:
         return self.inner.full(position, data)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import PyTree
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Key, Keys, Position, as_keys
@@ -54,6 +55,7 @@ class Minibatch(BatchEstimator):
 
     model: ItemSum
     batcher: Batcher
+    measures_noise: ClassVar[bool] = True
 
     def __check_init__(self):
         if not isinstance(self.model, ItemSum):
@@ -92,6 +94,22 @@ class Minibatch(BatchEstimator):
     def per_item(self, batch: Batch, position: Position) -> PyTree:
         return self.model.per_item(position, batch.items)
 
+    def covariance(self, batch: Batch, terms: PyTree, full: bool = False) -> PyTree:
+        """`n/(n-1) sum_i a_i d_i d_i'`, d_i the deviations of the terms of the batch's n items.
+
+        a_i is w_i (w_i - 1), the weight of an item drawn without replacement, or else w_i^2.
+        """
+        weight, real = batch.weight, batch.weight > 0
+        num = jnp.maximum(jnp.sum(real), 1)
+        scale = weight * (weight - 1 if self.batcher.distinct else weight)
+        scale = jnp.where(real, scale * num / jnp.maximum(num - 1, 1), 0)
+        deviations = jax.tree.map(lambda g: _deviations(g, real, num), terms)
+        if not full:
+            square = lambda d: jnp.tensordot(scale.astype(d.dtype), d * d, axes=1)
+            return jax.tree.map(square, deviations)
+        rows = jax.vmap(lambda d: ravel_pytree(d)[0])(deviations)
+        return (rows.T * scale.astype(rows.dtype)) @ rows
+
     def full(self, position: Position, data: Data) -> Estimate:
         shard = self.batcher.population(as_shard(data))
         if shard.capacity <= _FULL_CHUNK:
@@ -118,3 +136,10 @@ class Minibatch(BatchEstimator):
             _checks.some_items(num_items if jax.tree.leaves(data) else None)
             _checks.finite("data", data)
         self.batcher.check(data)
+
+
+def _deviations(terms: Array, real: Array, num: Array) -> Array:
+    """The terms of items, an axis of their own, less the mean over the real ones; 0 for padding."""
+    real = real.reshape(-1, *[1] * (terms.ndim - 1))
+    mean = jnp.sum(jnp.where(real, terms, 0), axis=0) / num.astype(terms.dtype)
+    return jnp.where(real, terms - mean, 0)

@@ -59,9 +59,9 @@ def geometric_ornstein_uhlenbeck(
     """
     _checks.positive("scale", scale)
     piece = GeometricOrnsteinUhlenbeck(scale, NoiseCovariance(noise_covariance))
-    if piece.scale.ndim and piece.noise_covariance.basis is not None:
+    if piece.scale.ndim and (piece.noise_covariance.basis is not None or location.tells_covariance):
         raise ValueError(
-            f"scale must be one number beside a noise_covariance that is a matrix, got shape "
-            f"{piece.scale.shape}"
+            f"scale must be one number beside a noise_covariance that is a matrix or estimated, "
+            f"got shape {piece.scale.shape}"
         )
     return Splitting("G", {"G": piece}, location, step_size)

@@ -9,15 +9,7 @@ from .._types import Estimator
 from ..spaces import Space
 from ..spaces.space import as_space
 from ..splitting import Splitting
-from ..transitions import (
-    EulerMomentum,
-    Friction,
-    GeodesicFlow,
-    GradientKick,
-    Noise,
-    NoiseCovariance,
-    OrnsteinUhlenbeck,
-)
+from ..transitions import GeodesicFlow, GradientKick, friction_letters
 
 _CORRECTABLE = (
     "ABOBA",
@@ -43,6 +35,17 @@ def sggmc(
     v <- exp(-C t) v, and N the noise alone, v <- v + N(0, 2 C T t). A letter that occurs twice runs
     twice for t = h / 2.
 
+    Friction may be a matrix C over the raveled ambient coordinates. With L the projection on the
+    tangent space and A = L C L,
+
+        F:  v <- expm(-A t) v
+        N:  v <- v + L N(0, 2 C T t - t^2 V)
+        O:  v <- e v + N(0, T (L - e^2) - S V S),  e = L expm(-A t),  S = (e + L) t / 2
+        E:  v <- v - t A v + t grad log p(x) + L N(0, 2 C T t - t^2 V)
+
+    where V is the noise covariance that is subtracted. A step has no eigendecomposition of N and E,
+    unless V is estimated, nor of F and O on R^n, if O has no V; else each has one of its own.
+
     Targets:
         p(x)^(1/T) with respect to the Riemannian volume, with a bias of order h^2 for an exact
         gradient; the noise of an estimate adds one of order h, unless it is subtracted.
@@ -51,9 +54,12 @@ def sggmc(
         grad: the estimator of the gradient of the log density in the ambient coordinates.
         space: where positions live.
         step_size: h > 0, or a function of the step index.
-        friction: C > 0, a rate.
+        friction: C, a rate: a positive number, or a symmetric positive definite matrix (d, d) over
+            the raveled position.
         temperature: T >= 0.
-        noise_covariance: the covariance of the estimate, to be subtracted from O or N.
+        noise_covariance: V, the covariance of the estimate, to be subtracted from O, N or E: a
+            number, a pytree like the position (a diagonal), or a matrix over the raveled position;
+            where it is not known, let `grad` be an `EmpiricalFisher`.
         word: `"ABOBA"`, with one gradient a step; `"AFBNFA"`, the paper's; or any other over these
             letters and E (see `sghmc`).
 
@@ -61,7 +67,10 @@ def sggmc(
         A kernel with `SplittingState` and `SplittingInfo`.
 
     Raises:
-        ValueError: if a number is out of its range, or the noise covariance cannot be subtracted.
+        ValueError: if a number is out of its range; if the friction is a matrix that is not square,
+            symmetric and positive definite, not over the position (at `sample`'s door), or on a
+            space whose metric is not that of its embedding; if the noise covariance exceeds the
+            sampler's noise or cannot be subtracted.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -72,21 +81,21 @@ def sggmc(
         >>> run.trace.shape
         (5, 3)
 
+        Friction that is large across the direction of the noise only:
+
+        >>> friction = jnp.diag(jnp.array([1.0, 5.0, 5.0]))
+        >>> kernel = sggmc(vmf, Sphere(), 0.1, friction, word="AFBNFA")
+        >>> run = sample(jax.random.key(0), kernel, jnp.array([1.0, 0.0, 0.0]), None, num_steps=5)
+
     Reference:
         Liu, Zhu and Song (2016), Stochastic gradient geodesic MCMC methods, equations 7 and 8.
         Their ABOBA is the word AFBNFA here; the default, with the exact Ornstein-Uhlenbeck step in
         the middle and the same estimate on both sides, has no bias in x on flat Gaussians.
     """
-    _checks.positive("friction", friction)
-    if noise_covariance is not None and word not in _CORRECTABLE:
+    _checks.estimator("grad", grad)
+    corrects = noise_covariance is not None or grad.tells_covariance
+    if corrects and word not in _CORRECTABLE:
         raise ValueError(f"noise_covariance can be subtracted in {_CORRECTABLE}, got word={word!r}")
-    covariance = NoiseCovariance(noise_covariance)
-    pieces = {
-        "A": GeodesicFlow(),
-        "B": GradientKick(),
-        "O": OrnsteinUhlenbeck(friction, temperature, covariance),
-        "F": Friction(_checks.as_real(friction, "friction")),
-        "N": Noise(friction, temperature, covariance),
-        "E": EulerMomentum(friction, temperature, covariance),
-    }
+    letters = friction_letters(friction, temperature, noise_covariance)
+    pieces = {"A": GeodesicFlow(), "B": GradientKick(), **letters}
     return Splitting(word, pieces, grad, step_size, as_space(space), temperature=temperature)

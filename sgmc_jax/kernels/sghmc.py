@@ -38,10 +38,12 @@ def sghmc(
     Args:
         grad: the estimator of the gradient of the log posterior.
         step_size: h > 0, or a function of the step index.
-        friction: C > 0, a rate.
+        friction: C, a rate: a positive number, or a symmetric positive definite matrix over the
+            raveled position, of which `sggmc` has the equations.
         temperature: T >= 0.
         noise_covariance: V, to be subtracted: a number, a pytree like the position (a diagonal),
-            or a matrix over the raveled position.
+            or a matrix over the raveled position; where it is not known, let `grad` be an
+            `EmpiricalFisher`. In the words ABOBA, AFBNFA and EA.
         word: over A (x <- x + t v), B (v <- v + t g), O (exact Ornstein-Uhlenbeck), F (friction), N
             (noise) and E (v <- (1 - h C) v + h g + noise), a letter that occurs c times running for
             t = h / c: `"ABOBA"` (the default, also called AKOKA), `"BAOAB"`, `"OBABO"`, `"EA"`
@@ -52,7 +54,9 @@ def sghmc(
         A kernel with `SplittingState` and `SplittingInfo`.
 
     Raises:
-        ValueError: if a number is out of its range, or the noise covariance cannot be subtracted.
+        ValueError: if a number is out of its range, the friction is a matrix that is not positive
+            definite or, at `sample`'s door, not over the position, or the noise covariance exceeds
+            the sampler's noise or cannot be subtracted.
 
     Example:
         >>> import jax, jax.numpy as jnp

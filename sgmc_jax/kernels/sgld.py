@@ -36,14 +36,15 @@ def sgld(
         step_size: h > 0, or a function of the step index.
         temperature: T >= 0.
         noise_covariance: V, the covariance of the estimate, to be subtracted: a number, a pytree
-            like the position (a diagonal), or a matrix over the raveled position.
+            like the position (a diagonal), or a matrix over the raveled position. Where it is not
+            known, `grad = EmpiricalFisher(...)` estimates it.
         space: where positions live, R^n by default.
 
     Returns:
         A kernel with `SplittingState` and `SplittingInfo`.
 
     Raises:
-        ValueError: if `step_size` is not positive or h V exceeds 2 T.
+        ValueError: if `step_size` is not positive or h V exceeds 2 T, or V is given twice.
 
     Example:
         >>> import jax, jax.numpy as jnp

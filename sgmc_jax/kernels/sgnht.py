@@ -52,7 +52,8 @@ def sgnht(
         A kernel with `SplittingState` and `SplittingInfo`.
 
     Raises:
-        ValueError: if `step_size` or `friction` is not positive.
+        ValueError: if `step_size` or `friction` is not positive; if `grad` is an `EmpiricalFisher`,
+            as the thermostat makes up for the noise itself.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -68,6 +69,12 @@ def sgnht(
         form; Leimkuhler and Shang (2016) and Liu, Zhu and Song (2016) for the splitting.
     """
     _checks.positive("friction", friction)
+    _checks.estimator("grad", grad)
+    if grad.tells_covariance:
+        raise ValueError(
+            f"grad must not be {type(grad).__name__}: the thermostat makes up for the noise of the "
+            "estimate, from which nothing is to be subtracted"
+        )
     pieces = {
         "A": GeodesicFlow(),
         "T": Thermostat(friction),

@@ -10,6 +10,11 @@ from .geometric_ornstein_uhlenbeck import (
     GeometricOrnsteinUhlenbeck as GeometricOrnsteinUhlenbeck,
 )
 from .gradient import GradientKick as GradientKick
+from .matrix_friction import FrictionMatrix as FrictionMatrix
+from .matrix_friction import MatrixEuler as MatrixEuler
+from .matrix_friction import MatrixFriction as MatrixFriction
+from .matrix_friction import MatrixOrnsteinUhlenbeck as MatrixOrnsteinUhlenbeck
+from .matrix_friction import friction_letters as friction_letters
 from .noise import NoiseCovariance as NoiseCovariance
 from .ornstein_uhlenbeck import Friction as Friction
 from .ornstein_uhlenbeck import Noise as Noise

@@ -26,11 +26,11 @@ class EulerMomentum(NoisyTransition):
     uses_field: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        noise = self.noise(key, phase, h)
+        noise, clipped = self.noise(key, phase, h)
         friction = phase.auxiliary.get("thermostat", self.friction)
         force = phase.space.gradient(phase.position, field)
         momentum = _tree.axpy(1 - h * friction, phase.momentum, noise)
-        return phase._replace(momentum=_tree.axpy(h, force, momentum))
+        return phase._replace(momentum=_tree.axpy(h, force, momentum), clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Array:
         return 2 * self.friction * self.temperature * h - h**2 * v
@@ -48,9 +48,9 @@ class EulerLangevin(NoisyTransition):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         x = phase.position
-        noise = self.noise(key, phase, h)
+        noise, clipped = self.noise(key, phase, h)
         drifted = _tree.axpy(h, field, x)
-        return phase._replace(position=_tree.axpy(1.0, noise, drifted))
+        return phase._replace(position=_tree.axpy(1.0, noise, drifted), clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Array:
         return 2 * self.temperature * h - h**2 * jnp.asarray(v)
@@ -66,5 +66,6 @@ class GeodesicLangevin(EulerLangevin):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         x, space = phase.position, phase.space
-        velocity = _tree.axpy(h, space.gradient(x, field), self.noise(key, phase, h))
-        return phase._replace(position=space.flow(x, velocity, 1.0)[0])
+        noise, clipped = self.noise(key, phase, h)
+        velocity = _tree.axpy(h, space.gradient(x, field), noise)
+        return phase._replace(position=space.flow(x, velocity, 1.0)[0], clipped=clipped)

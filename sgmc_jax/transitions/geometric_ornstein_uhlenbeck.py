@@ -31,10 +31,10 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         y = phase.position
-        noise = self.noise(key, phase, h)
+        noise, clipped = self.noise(key, phase, h)
         drift = jax.tree.map(lambda m, y: m.astype(y.dtype) - y, field, y)
         moved = _tree.axpy(1.0, noise, _tree.axpy(-jnp.expm1(-h), drift, y))
-        return phase._replace(position=moved)
+        return phase._replace(position=moved, clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Array:
         return -(self.scale**2) * jnp.expm1(-2 * h) - jnp.expm1(-h) ** 2 * jnp.asarray(v)

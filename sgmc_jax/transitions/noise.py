@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -13,8 +14,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from .. import _checks, _tree
-from .._returned import describe
+from .. import _checks, _returned, _tree
 from .._types import Position
 from ..spaces import Space
 from .transition import Phase, Transition
@@ -23,45 +23,69 @@ from .transition import Phase, Transition
 class NoiseCovariance(eqx.Module):
     """The covariance V of a stochastic gradient's noise, by its eigenvalues and eigenvectors.
 
+    Relative to a matrix C = R R' they are those of `R^-1 V R^-T = U diag(w) U'`, with the basis
+    B = R U: then B B' = C and B diag(w) B' = V, and a C + b V has the root B diag(a + b w)^(1/2).
+
     Args:
         covariance: `None` (no correction), a number (V = number times the identity), a pytree like
             the position (a diagonal V), or a matrix over the raveled position. It is the covariance
             of the estimate of the *total* gradient.
+        root: R, (d, d), or `None` for the identity.
 
     Raises:
-        ValueError: if V is not symmetric or has a negative eigenvalue.
+        ValueError: if V is not symmetric, has a negative eigenvalue or is not of the size of R.
     """
 
     eigenvalues: PyTree | None
     basis: Float[Array, "d d"] | None
+    root: Float[Array, "d d"] | None
 
-    def __init__(self, covariance: Any = None):
-        self.eigenvalues, self.basis = None, None
+    def __init__(self, covariance: Any = None, root: Array | None = None):
+        self.eigenvalues, self.basis, self.root = None, root, root
         if covariance is None:
             return
         covariance = jax.tree.map(_checks.real("noise_covariance"), covariance)
-        if isinstance(covariance, jax.Array) and covariance.ndim == 2:
-            self.eigenvalues, self.basis = _eigen(covariance)
+        is_matrix = isinstance(covariance, jax.Array) and covariance.ndim == 2
+        if is_matrix:
+            check_symmetric("noise_covariance", covariance)
+        if is_matrix or root is not None:
+            matrix = covariance if root is None else _as_matrix(covariance, len(root))
+            self.eigenvalues, self.basis = _diagonalised(matrix, root)
         else:
             self.eigenvalues = covariance
         for leaf in jax.tree.leaves(self.eigenvalues):
             _checks.positive("noise_covariance", leaf, zero=True)
 
+    def estimated(self, covariance: PyTree, position: Position) -> NoiseCovariance:
+        """That of an estimate of V, a pytree like the position or (d, d); relative to the same R.
+
+        No value is looked at: a chain whose estimate is not finite is stopped by its position.
+        """
+        if self.root is not None or _is_matrix(covariance, position):
+            eigenvalues, basis = _diagonalised(estimated_matrix(covariance, position), self.root)
+        else:
+            eigenvalues, basis = covariance, None
+        where = lambda c: (c.eigenvalues, c.basis)
+        return eqx.tree_at(where, self, (eigenvalues, basis), is_leaf=lambda x: x is None)
+
     def check(self, position: Position) -> None:
         """Raise unless it is as large as the position."""
-        if self.eigenvalues is None:
+        if self.root is not None:
+            check_size("friction", self.root, position)
+        if self.eigenvalues is None or self.root is not None:
             return
         if self.basis is not None:
-            got, wanted = self.basis.shape, (_tree.size(position),) * 2
-        elif jax.tree.structure(self.eigenvalues) == jax.tree.structure(position):
+            check_size("noise_covariance", self.basis, position)
+            return
+        if jax.tree.structure(self.eigenvalues) == jax.tree.structure(position):
             # a number is the variance of all of its leaf
             own = lambda e, x: jnp.shape(e) or jnp.shape(x)
             got = jax.tree.map(own, self.eigenvalues, position)
             wanted = jax.tree.map(jnp.shape, position)
-        elif isinstance(self.eigenvalues, jax.Array) and self.eigenvalues.ndim == 0:
+        elif _is_number(self.eigenvalues):
             return
         else:
-            got, wanted = describe(self.eigenvalues), describe(position)
+            got, wanted = map(_returned.describe, (self.eigenvalues, position))
         if got != wanted:
             raise ValueError(f"noise_covariance must have the shape {wanted}, got {got}")
 
@@ -71,87 +95,175 @@ class NoiseCovariance(eqx.Module):
         """A tangent normal at `x` of covariance `variance(V)`, negative eigenvalues set to zero.
 
         Args:
-            variance: maps an eigenvalue of V to one of the wanted covariance.
+            variance: maps an eigenvalue of V to one of the wanted covariance, relative to C.
         """
 
         def deviation(eigenvalue: Any) -> Array:
             return jnp.sqrt(jnp.maximum(variance(eigenvalue), 0))
 
-        if (
-            self.eigenvalues is None
-            or isinstance(self.eigenvalues, jax.Array)
-            and not (self.eigenvalues.ndim)
-        ):
-            value = 0.0 if self.eigenvalues is None else self.eigenvalues
+        value = 0.0 if self.eigenvalues is None else self.eigenvalues
+        if self.basis is None and (self.eigenvalues is None or _is_number(value)):
             return _tree.scale(deviation(value), space.normal(key, x))
         ambient = _tree.normal_like(key, x)
         if self.basis is None:
-            scaled = jax.tree.map(
-                lambda e, z: deviation(e).astype(z.dtype) * z, self.eigenvalues, ambient
-            )
+            scaled = jax.tree.map(lambda e, z: deviation(e).astype(z.dtype) * z, value, ambient)
         else:
             flat, unravel = ravel_pytree(ambient)
             basis = self.basis.astype(flat.dtype)
-            scaled = unravel(basis @ (deviation(self.eigenvalues).astype(flat.dtype) * flat))
+            scaled = unravel(basis @ (deviation(value).astype(flat.dtype) * flat))
         return space.project(x, scaled)
 
+    def clipped(self, variance: Callable[[Any], Array]) -> Array | None:
+        """The number of eigenvalues that are set to zero; `None` where there is no V."""
+        counts = [
+            jnp.sum(variance(leaf) < 0, dtype=jnp.int32)
+            for leaf in jax.tree.leaves(self.eigenvalues)
+        ]
+        return sum(counts[1:], counts[0]) if counts else None
 
-class NoisyTransition(Transition):
-    """A transition with Gaussian noise, from which a stochastic gradient's own is subtracted.
+    def matrix(self, size: int) -> Float[Array, "d d"] | None:
+        """V over the raveled position, of `size` numbers; `None` where it is 0."""
+        if self.eigenvalues is None:
+            return None
+        known = self.eigenvalues if self.basis is None else (self.basis * self.eigenvalues)
+        return _as_matrix(known if self.basis is None else known @ self.basis.T, size)
 
-    Subclasses have a field `noise_covariance`; it is theirs, because it comes after their own.
+
+class CorrectedTransition(Transition):
+    """A transition with noise that makes up for that of a stochastic gradient.
+
+    Subclasses have a field `noise_covariance`; it is theirs, because it comes after their own. What
+    an estimator tells of it, in the phase, takes its place.
     """
 
     random: ClassVar[bool] = True
+    corrects: ClassVar[bool] = True
 
     @abstractmethod
-    def variance(self, h: Any, v: Any) -> Array:
-        """The variance of the noise where the gradient's noise has variance `v`."""
+    def least_variance(self, h: Any, space: Space) -> Array:
+        """The least variance of the noise in any direction, where V is given."""
 
-    def noise(self: Any, key: Any, phase: Phase, h: Array) -> PyTree:
-        """The noise of a time `h`."""
-        variance = lambda v: self.variance(h, v)
-        return self.noise_covariance(key, phase.space, phase.position, variance)
-
-    def clipped(self: Any, h: Array) -> Array | None:
-        leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
-        if not leaves:
-            return None
-        counts = [jnp.sum(self.variance(h, leaf) < 0, dtype=jnp.int32) for leaf in leaves]
-        return sum(counts[1:], counts[0])
-
-    def check(self: Any, h: Any, space: Space) -> None:
+    def check(self: Any, h: Any, space: Space, estimated: str | None = None) -> None:
         """Raise if at a constant step size the noise would need a negative variance.
 
         A covariance is one of ambient gradients: it can be subtracted on an embedded space alone.
         """
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
-        if leaves and not space.embedded:
-            raise ValueError(
-                f"noise_covariance cannot be subtracted on {type(space).__name__}, whose metric is "
-                "not that of its embedding"
-            )
-        if callable(h) or not all(_checks.is_concrete(x) for x in jax.tree.leaves((h, self))):
+        if leaves and estimated:
+            raise ValueError(f"noise_covariance must be None: {estimated} estimates it")
+        if self.noise_covariance.root is not None:
+            check_embedded("friction cannot be a matrix", space)
+        if leaves or estimated:
+            check_embedded("noise_covariance cannot be subtracted", space)
+        if callable(h) or not leaves:
             return
-        for leaf in leaves:
-            if np.min(np.asarray(self.variance(h, leaf))) < 0:
-                raise ValueError(
-                    f"noise_covariance exceeds the noise of the sampler at step_size {h}: its "
-                    f"largest eigenvalue is {np.max(leaf):.4g}. Decrease step_size, or reduce the "
-                    "noise of the gradient"
-                )
+        if _checks.certainly(lambda least: least < 0, self.least_variance(h, space)):
+            largest = max(np.max(np.asarray(leaf)) for leaf in leaves)
+            raise ValueError(
+                f"noise_covariance exceeds the noise of the sampler at step_size {h}: its largest "
+                f"eigenvalue is {largest:.4g}. Decrease step_size, or reduce the noise of the "
+                "gradient"
+            )
 
     def check_position(self: Any, position: Position) -> None:
         """Raise if the covariance does not fit the position."""
         self.noise_covariance.check(position)
 
 
-def _eigen(matrix: Array) -> tuple[Array, Array]:
-    if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"noise_covariance must be square, got shape {matrix.shape}")
-    if _checks.is_concrete(matrix) and not np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-8):
-        raise ValueError("noise_covariance must be symmetric")
+class NoisyTransition(CorrectedTransition):
+    """One whose noise has a variance for each eigenvalue of V."""
+
+    @abstractmethod
+    def variance(self, h: Any, v: Any) -> Array:
+        """The variance of the noise where the gradient's noise has variance `v`."""
+
+    def noise(self: Any, key: Any, phase: Phase, h: Array) -> tuple[PyTree, Array | None]:
+        """The noise of a time `h`, and what is clipped until then."""
+        covariance, variance = self.noise_covariance, partial(self.variance, h)
+        if phase.covariance is not None:
+            covariance = covariance.estimated(phase.covariance, phase.position)
+        noise = covariance(key, phase.space, phase.position, variance)
+        return noise, add_counts(phase.clipped, covariance.clipped(variance))
+
+    def least_variance(self: Any, h: Any, space: Space) -> Array:
+        leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
+        return jnp.min(jnp.stack([jnp.min(self.variance(h, leaf)) for leaf in leaves]))
+
+
+def add_counts(*counts: Array | None) -> Array | None:
+    """The sum of the counts that are made; `None` if there is none."""
+    made = [count for count in counts if count is not None]
+    return sum(made[1:], made[0]) if made else None
+
+
+def eigen(matrix: Array) -> tuple[Array, Array]:
+    """The eigenvalues of a symmetric matrix, in their order, and its eigenvectors."""
     eigenvalues, basis = jnp.linalg.eigh(matrix)
     # rounding may leave a singular matrix with an eigenvalue just below zero
     slack = 1e-5 * jnp.max(jnp.abs(eigenvalues), initial=0.0)
     return jnp.where((eigenvalues < 0) & (eigenvalues > -slack), 0.0, eigenvalues), basis
+
+
+def check_symmetric(name: str, matrix: Array) -> None:
+    """Raise unless a matrix is square and, if it is concrete, symmetric."""
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {matrix.shape}")
+    if _checks.is_concrete(matrix) and not np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-8):
+        raise ValueError(f"{name} must be symmetric")
+
+
+def check_size(name: str, matrix: Array, position: Position) -> None:
+    """Raise unless a matrix is one over the raveled position."""
+    wanted = (_tree.size(position),) * 2
+    if matrix.shape != wanted:
+        raise ValueError(f"{name} must have the shape {wanted}, got {matrix.shape}")
+
+
+def check_embedded(what: str, space: Space) -> None:
+    """Raise on a space whose metric is its own."""
+    if not space.embedded:
+        name = type(space).__name__
+        raise ValueError(f"{what} on {name}, whose metric is not that of its embedding")
+
+
+def estimated_matrix(covariance: PyTree, position: Position) -> Float[Array, "d d"]:
+    """An estimate of V, a pytree like the position or (d, d), as a matrix."""
+    if _is_matrix(covariance, position):
+        return covariance
+    return jnp.diag(ravel_pytree(covariance)[0])
+
+
+def _is_matrix(covariance: PyTree, position: Position) -> bool:
+    """Whether an estimate of V is (d, d); raises if it is not like the position either."""
+    size = _tree.size(position)
+    if isinstance(covariance, jax.Array) and covariance.shape == (size, size):
+        return True
+    _returned.like("the covariance of the estimate", covariance, position, "the position")
+    return False
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, jax.Array) and x.ndim == 0
+
+
+def _as_matrix(covariance: PyTree, size: int) -> Array:
+    """A number times the identity, the diagonal matrix of a pytree, or the matrix as it is."""
+    if _is_number(covariance):
+        return covariance * jnp.eye(size, dtype=covariance.dtype)
+    if not (isinstance(covariance, jax.Array) and covariance.ndim == 2):
+        covariance = jnp.diag(ravel_pytree(covariance)[0])
+    if covariance.shape != (size, size):
+        got = f"{covariance.shape} for {(size, size)}"
+        raise ValueError(f"noise_covariance must be as large as the matrix friction, got {got}")
+    return covariance
+
+
+def _diagonalised(matrix: Array, root: Array | None) -> tuple[Array, Array]:
+    """w and B with B B' = R R' and B diag(w) B' = V."""
+    if root is None:
+        return eigen(matrix)
+    root = root.astype(matrix.dtype)
+    half = jnp.linalg.solve(root, matrix)
+    whitened = jnp.linalg.solve(root, half.T)
+    eigenvalues, basis = eigen((whitened + whitened.T) / 2)
+    return eigenvalues, root @ basis

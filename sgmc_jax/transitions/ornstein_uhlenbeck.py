@@ -26,9 +26,10 @@ class OrnsteinUhlenbeck(NoisyTransition):
     noise_covariance: NoiseCovariance = NoiseCovariance()
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        noise = self.noise(key, phase, h)
+        noise, clipped = self.noise(key, phase, h)
         decay = jnp.exp(-self.friction * h)
-        return phase._replace(momentum=_tree.axpy(decay, phase.momentum, noise))
+        momentum = _tree.axpy(decay, phase.momentum, noise)
+        return phase._replace(momentum=momentum, clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Array:
         decay = jnp.exp(-self.friction * h)
@@ -56,8 +57,9 @@ class Noise(NoisyTransition):
     noise_covariance: NoiseCovariance = NoiseCovariance()
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        noise = self.noise(key, phase, h)
-        return phase._replace(momentum=_tree.axpy(1.0, phase.momentum, noise))
+        noise, clipped = self.noise(key, phase, h)
+        momentum = _tree.axpy(1.0, phase.momentum, noise)
+        return phase._replace(momentum=momentum, clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Array:
         return 2 * self.friction * self.temperature * h - h**2 * v

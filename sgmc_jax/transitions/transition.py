@@ -17,13 +17,17 @@ from ..spaces import Euclidean, Space
 class Phase(NamedTuple):
     """A point of phase space, and the space it is on; a word without momenta has `None`.
 
-    `auxiliary` is what the pieces keep besides, by name: see `Transition.auxiliary`.
+    `auxiliary` is what the pieces keep besides, by name: see `Transition.auxiliary`. `covariance`
+    is that of the field's noise, where the estimator tells it, and `clipped` the number of noise
+    eigenvalues that were negative once it was subtracted, and set to zero; else both are `None`.
     """
 
     position: Position
     momentum: PyTree | None = None
     auxiliary: dict[str, PyTree] = {}
     space: Space = Euclidean()
+    covariance: PyTree | None = None
+    clipped: Any = None
 
 
 class Transition(eqx.Module):
@@ -45,6 +49,8 @@ class Transition(eqx.Module):
     """Whether it needs a momentum."""
     straight: ClassVar[bool] = False
     """Whether it moves the position in straight lines, and so is right on R^n alone."""
+    corrects: ClassVar[bool] = False
+    """Whether its noise makes up for the field's, whose covariance is in the phase."""
 
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
         """The first values of what this piece keeps in `phase.auxiliary`, by name; any may read it.
@@ -57,12 +63,11 @@ class Transition(eqx.Module):
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         """The phase a time `h` later."""
 
-    def clipped(self, h: Array) -> Array | None:
-        """The number of noise eigenvalues that would be negative at `h`, and are set to zero.
+    def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
+        """Raise if it cannot run for a time `h` on a space.
 
-        `None` where no covariance is subtracted from the noise.
+        `estimated` is the name of the estimator that tells the covariance of its noise, if it does.
         """
-        return None
 
     def check_position(self, position: Position) -> None:
         """Raise if a concrete position is unfit for this piece."""

@@ -14,6 +14,7 @@ from sgmc_jax import (
     AllReduce,
     AnchoredCounts,
     ControlVariate,
+    EmpiricalFisher,
     Epoch,
     Euclidean,
     Full,
@@ -116,6 +117,7 @@ LATENT = (allocate, 0.5, Uniform(5))
 ANCHOR = (np.zeros(DIM, np.float32), lambda position, z: jax.nn.softmax(position + z))
 LOCATION = Minibatch(Summand(jnp.zeros(DIM), lambda position, z: 0.1 * z), Uniform(5))
 ZERO = np.zeros(DIM, np.float32)
+DENSE = np.eye(DIM) + 0.5  # a matrix of friction
 POINTS = np.array([[-1.3], [-0.4], [0.2], [0.9], [2.1]], np.float32)
 WORD_COUNTS = _rng.poisson(1.5, (5, 4)).astype(np.float32)
 RESTAURANTS = bnp.Groups(POINTS[[0, 1, 2, 3, 4, 0]].reshape(3, 2, 1), np.array([2, 1, 2]))
@@ -199,11 +201,14 @@ CASES = [
     _on("sgld linear cv", lambda h: sgld(ControlVariate(Minibatch(LINEAR, Uniform(5)), ZERO), h)),
     _on("sgld svrg", lambda h: sgld(SVRG(PLAIN, 3), h)),
     _on("sgld all reduce", lambda h: sgld(AllReduce(PLAIN), h)),
+    _on("sgld fisher", lambda h: sgld(EmpiricalFisher(PLAIN), h)),
     _on("sghmc", lambda h: sghmc(PLAIN, h)),
     _on("sghmc BAOAB", lambda h: sghmc(PLAIN, h, word="BAOAB")),
     _on("sghmc OBABO", lambda h: sghmc(SVRG(PLAIN, 3), h, word="OBABO")),
     _on("sghmc AFBNFA", lambda h: sghmc(PLAIN, h, word="AFBNFA")),
     _on("sghmc EA", lambda h: sghmc(PLAIN, h, word="EA")),
+    _on("sghmc matrix", lambda h: sghmc(PLAIN, h, DENSE)),
+    _on("sghmc fisher", lambda h: sghmc(EmpiricalFisher(PLAIN, 0.9, full=True), h, DENSE)),
     _on("sgnht", lambda h: sgnht(PLAIN, h)),
     _on("sgnht EAT", lambda h: sgnht(PLAIN, h, word="EAT")),
     _on("hmc", lambda h: hmc(EXACT, h, 3), **_quiet, **_exact),
@@ -212,6 +217,13 @@ CASES = [
     _on("repeat", lambda h: repeat(sgld(SVRG(PLAIN, 3), h), 2)),
     _on("thin", lambda h: thin(sghmc(PLAIN, h), 2)),
     Case("sggmc sphere", lambda h: sggmc(ON_SPHERE, Sphere(), h), POLE, SPHERE_DATA, **_quiet),
+    Case(
+        "sggmc matrix",
+        lambda h: sggmc(EmpiricalFisher(ON_SPHERE), Sphere(), h, DENSE, word="AFBNFA"),
+        POLE,
+        SPHERE_DATA,
+        **_quiet,
+    ),
     Case("gsgnht sphere", lambda h: gsgnht(ON_SPHERE, Sphere(), h), POLE, SPHERE_DATA, **_quiet),
     Case(
         "sggmc product",
