@@ -14,8 +14,11 @@ ROWS = re.findall(
     re.MULTILINE,
 )
 KINDS = {"kernel", "letter", "space", "estimator", "family"}
-# the kernel that spells the letter
-USERS = {"EulerLangevin": {"kernels/sgld.py"}}
+# the kernel that spells the letter, and the model whose topics are on the sphere
+USERS = {
+    "EulerLangevin": {"kernels/sgld.py"},
+    "Sphere": {f"models/spherical/{name}.py" for name in ("blocks", "evaluation", "variational")},
+}
 
 
 def importers(name):

@@ -137,6 +137,9 @@ BERNOULLI = Bernoulli()
 LDA = models.LDA(num_topics=2, vocabulary=5, alpha=0.3, beta=0.5)
 DOCUMENTS = LDA.documents(_rng.poisson(1.0, (7, 5)))
 TOPICS = np.asarray(LDA.start(jax.random.key(5)))
+SAM = models.SphericalAdmixture(2, 5, 1.0, 10.0, 2.0)
+DIRECTIONS = SAM.documents(_rng.poisson(1.0, (7, 5)), word_weights=np.ones(5))
+ON_TOPICS = np.asarray(SAM.start(jax.random.key(6)))
 POLE = np.array([1.0, 0.0, 0.0], np.float32)
 
 
@@ -315,5 +318,27 @@ CASES = [
         EVERY_POINT,
         SPHERE_DATA,
         **_geodesic,
+    ),
+    Case(
+        "sam gsgnht table",
+        lambda h: gsgnht(SAM.topics(Uniform(3)), Sphere(), h),
+        ON_TOPICS,
+        DIRECTIONS,
+        shared=False,
+        **_geodesic,
+    ),
+    Case(
+        "sam sggmc fresh",
+        lambda h: sggmc(SAM.topics(Uniform(3), fresh=True), Sphere(), h),
+        ON_TOPICS,
+        DIRECTIONS,
+        **_geodesic,
+    ),
+    Case(
+        "sam blocks",
+        lambda h: SAM.block_gibbs(h, 2),
+        {"topics": ON_TOPICS, "proportions": np.full((7, 2), 0.5, np.float32)},
+        DIRECTIONS,
+        **_rare,
     ),
 ]

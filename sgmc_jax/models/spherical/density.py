@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ... import _checks
@@ -17,6 +18,7 @@ from ...model import Model
 from .documents import UnitVectors, dense
 
 _NUMBERS = 2**25  # of documents in full at once
+_TOLERANCE = 1e-3
 
 
 class Prior(eqx.Module):
@@ -29,6 +31,19 @@ class Prior(eqx.Module):
     topic_concentration: Array = eqx.field(converter=_checks.real("topic_concentration"))
     prior_concentration: Array = eqx.field(converter=_checks.real("prior_concentration"))
     mean_direction: Float[Array, " v"]
+
+    def __check_init__(self):
+        direction = self.mean_direction
+        if direction.shape != (self.vocabulary,):
+            raise ValueError(
+                f"mean_direction must be of shape ({self.vocabulary},), got {direction.shape}"
+            )
+        if _checks.is_concrete(direction):
+            error = abs(float(np.linalg.norm(np.asarray(direction))) - 1)
+            if not error <= _TOLERANCE:
+                raise ValueError(
+                    f"mean_direction must have unit length, got a length off by {error:.2g}"
+                )
 
     def resultant(self, topics: Float[Array, "k v"]) -> Float[Array, " v"]:
         """kappa0 m + sigma sum_k beta_k, the corpus mean's natural parameter."""

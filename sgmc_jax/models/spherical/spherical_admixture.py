@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from ... import _checks
-from ..._checks import is_concrete
 from ..._types import Kernel
 from ...batching import Batcher, Full
 from ...combinators import gibbs
 from ...gradients import LatentMinibatch, LatentTable, Minibatch
 from ...gradients.kept import KeptLatents
-from ...random import von_mises_fisher
 from . import evaluation
 from .blocks import ProportionBlock, TopicBlock
-from .density import GivenProportions, Marginal, Prior
-from .documents import UnitVectors, as_unit_vectors, check_vectors, document_frequency
+from .density import GivenProportions, Marginal
+from .directions import Directions
+from .documents import UnitVectors, check_vectors
 from .proportions import Proportions
 from .variational import Bound, DirichletParameters, Variational
 
 
-class SphericalAdmixture(eqx.Module):
+class SphericalAdmixture(Directions):
     """The spherical admixture model: documents are directions, each near a mixture of K topics.
 
         mu ~ vMF(m, kappa0),   beta_k ~ vMF(mu, sigma),   theta_d ~ Dirichlet(alpha),
@@ -74,103 +70,6 @@ class SphericalAdmixture(eqx.Module):
         Reisinger, Waters, Silverthorn and Mooney (2010), Spherical topic models; Liu, Zhu and Song
         (2016), Stochastic gradient geodesic MCMC methods, section 4, for the samplers.
     """
-
-    prior: Prior
-
-    def __init__(
-        self,
-        num_topics: int,
-        vocabulary: int,
-        alpha: Any,
-        concentration: Any,
-        topic_concentration: Any,
-        prior_concentration: Any = 1.0,
-        mean_direction: Any = None,
-    ):
-        _checks.whole("num_topics", num_topics)
-        _checks.whole("vocabulary", vocabulary, 2)
-        numbers = {
-            "alpha": alpha,
-            "concentration": concentration,
-            "topic_concentration": topic_concentration,
-            "prior_concentration": prior_concentration,
-        }
-        for name, value in numbers.items():
-            _checks.positive(name, value, zero=name == "prior_concentration")
-            _checks.one_number(name, value)
-        if is_concrete(alpha) and float(alpha) < 0.5:
-            warnings.warn(
-                f"alpha is {float(alpha):.3g}: below 1/2 the proportions' density is infinite at "
-                "the faces of the simplex, which their chains reach slowly",
-                stacklevel=2,
-            )
-        if mean_direction is None:
-            mean_direction = np.full(vocabulary, 1 / math.sqrt(vocabulary), np.float32)
-        mean_direction = _checks.real("mean_direction")(mean_direction)
-        _check_direction(mean_direction, vocabulary)
-        self.prior = Prior(num_topics, vocabulary, **numbers, mean_direction=mean_direction)
-
-    def documents(
-        self, counts: Any, *, word_weights: Any = None, length: int | None = None
-    ) -> UnitVectors:
-        """The data of the samplers: words' counts times their weights, scaled to length one.
-
-        Args:
-            counts: a row a document and a column a word, not negative: a dense matrix, a sparse
-                one of SciPy, or its parts (values, columns, row starts). A document without words
-                of a weight is legal, and tells nothing.
-            word_weights: (V,), by default `inverse_document_frequency(counts)`, which makes it
-                tf-idf. Held-out documents want those of the documents that are fitted.
-            length: to how many words rows are padded; by default the longest document's. Streamed
-                batches must all have one length.
-
-        Raises:
-            ValueError: if counts are negative, not finite, or of words past the vocabulary.
-        """
-        if word_weights is None:
-            word_weights = self.inverse_document_frequency(counts)
-        weights, vocabulary = np.asarray(word_weights, np.float64), self.prior.vocabulary
-        if weights.shape != (vocabulary,) or not np.all((weights >= 0) & (weights < np.inf)):
-            raise ValueError(
-                f"word_weights must be {vocabulary} finite numbers that are not negative, got "
-                f"shape {weights.shape}"
-            )
-        return as_unit_vectors(counts, vocabulary, weights, length)
-
-    def inverse_document_frequency(self, counts: Any) -> Float[np.ndarray, " v"]:
-        """log(D / the number of documents that have the word), 0 for one that none has."""
-        frequency, num = document_frequency(counts, self.prior.vocabulary)
-        return np.where(frequency > 0, np.log(max(num, 1) / np.maximum(frequency, 1)), 0.0)
-
-    def start(self, key: Any) -> Float[Array, "k v"]:
-        """A position to begin from: topics of the prior."""
-        mean_key, topics_key = jax.random.split(key)
-        prior = self.prior
-        mean = von_mises_fisher(mean_key, prior.mean_direction, prior.prior_concentration)
-        shape = (prior.num_topics,)
-        return von_mises_fisher(topics_key, mean, prior.topic_concentration, shape)
-
-    def warm_start(
-        self, key: Any, documents: UnitVectors, *, sweeps: int = 10
-    ) -> Float[Array, "k v"]:
-        """A position where the posterior is high: directions of clusters of documents.
-
-        From K documents on, each is put to the topic nearest to it, and a topic becomes the
-        direction of its documents' sum. It is a start, no draw.
-
-        Reference:
-            Dhillon and Modha (2001), Concept decompositions for large sparse text data.
-        """
-        check_vectors(documents, self.prior.vocabulary)
-        _checks.whole("sweeps", sweeps)
-        num = int(np.sum(np.any(np.asarray(documents.values) > 0, axis=1)))
-        if num < self.prior.num_topics:
-            raise ValueError(
-                f"documents must be at least as many as topics, {self.prior.num_topics}, got {num} "
-                "that have words"
-            )
-        sizes = (self.prior.num_topics, self.prior.vocabulary)
-        return evaluation.spherical_means(key, documents, *sizes, sweeps)
 
     def proportions(
         self,
@@ -348,14 +247,3 @@ class SphericalAdmixture(eqx.Module):
             )
         check_vectors(documents, self.prior.vocabulary)
         return jnp.reshape(jnp.asarray(topics), (-1, *size))
-
-
-def _check_direction(direction: Array, vocabulary: int) -> None:
-    if direction.shape != (vocabulary,):
-        raise ValueError(f"mean_direction must be of shape ({vocabulary},), got {direction.shape}")
-    if is_concrete(direction):
-        error = abs(float(np.linalg.norm(np.asarray(direction))) - 1)
-        if not error <= 1e-3:
-            raise ValueError(
-                f"mean_direction must have unit length, got a length off by {error:.2g}"
-            )
