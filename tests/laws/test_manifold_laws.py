@@ -23,6 +23,7 @@ from sgmc_jax import (
     sgld,
 )
 from sgmc_jax.spaces import stiefel
+from sgmc_jax.transitions import GeodesicLangevin
 from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
@@ -173,6 +174,27 @@ def test_the_law_sees(fault, monkeypatch):
     monkeypatch.setattr(where, name, wrong)
     with pytest.raises((AssertionError, FloatingPointError)):
         check(SEEN_BY[where], "gmc")
+
+
+LANGEVIN_FAULTS = {
+    "the noise of h": (GeodesicLangevin, "variance", lambda self, h, v: h - h**2 * v, wishart),
+    "the ambient gradient": (SPD, "gradient_array", lambda self, x, g: g, wishart),
+    "noise not projected": (
+        Stiefel,
+        "normal_array",
+        lambda self, key, x: _ambient(key, x),
+        matrix_langevin,
+    ),
+}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", LANGEVIN_FAULTS)
+def test_the_law_sees_faults_of_langevin(fault, monkeypatch):
+    where, name, wrong, law = LANGEVIN_FAULTS[fault]
+    monkeypatch.setattr(where, name, wrong)
+    with pytest.raises((AssertionError, FloatingPointError), match="standard errors|finite|nan"):
+        check(law, "langevin")
 
 
 # ------------------------------------------- von Mises-Fisher laws, with noise of the gradient
