@@ -1,4 +1,4 @@
-"""Steps of `sggmc` on matrix manifolds, beside their own products, and many chains at once."""
+"""Steps on matrix manifolds and of topics, beside their own products; many chains at once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from sgmc_jax import Full, FunctionModel, Minibatch, Sphere, Stiefel, sggmc
+from sgmc_jax import Full, FunctionModel, Minibatch, Sphere, Stiefel, Uniform, gsgnht, sggmc
+from sgmc_jax.models import SphericalAdmixture
 
 from .table import Line, Table, compare
 from .timing import Case, race
@@ -17,10 +19,15 @@ _KEY = jax.random.key(0)
 _SHAPE = (64, 8)
 _CHAINS = 64
 _STEPS = 1_000
+_TOPICS, _VOCABULARY, _DOCUMENTS, _BATCH, _WORDS = 50, 10_000, 2_000, 100, 60
 
 
 def run(scale: float, rounds: int) -> list[Table]:
-    """One table."""
+    """Two tables."""
+    return [_frames(scale, rounds), _admixture(scale, rounds)]
+
+
+def _frames(scale: float, rounds: int) -> Table:
     num = max(20, int(_STEPS * scale))
     x = Stiefel().random_point(_KEY, jnp.zeros(_SHAPE))
     target = jax.random.normal(jax.random.key(1), _SHAPE)
@@ -42,22 +49,77 @@ def run(scale: float, rounds: int) -> list[Table]:
         "its projections, and the two steps towards the polar factor. Of many chains the time is "
         "one chain's share."
     )
-    return [compare("Geodesics. A step", note, "us", "step", race(cases, rounds), lines)]
+    return compare("Geodesics. A step", note, "us", "step", race(cases, rounds), lines)
 
 
-def _chain(kernel: Any, start: Array, num: int, chains: int | None = None) -> Case:
+def _admixture(scale: float, rounds: int) -> Table:
+    """Fifty topics in ten thousand dimensions, from batches of a hundred documents."""
+    num = max(5, int(_STEPS * scale / 20))
+    sam = SphericalAdmixture(_TOPICS, _VOCABULARY, 1.0, 3_000.0, 1_000.0)
+    rng = np.random.default_rng(0)
+    words = np.sort(rng.integers(0, _VOCABULARY, (_DOCUMENTS, _WORDS)), axis=1)
+    starts = np.arange(_DOCUMENTS + 1) * _WORDS
+    counts = (rng.integers(1, 5, words.size), words.ravel(), starts)
+    data = jax.tree.map(jnp.asarray, sam.documents(counts))
+    start, grad = sam.start(_KEY), sam.topics(Uniform(_BATCH))
+    batch = jax.random.normal(_KEY, (_BATCH, _VOCABULARY))
+    cases = {
+        "matrix products": _topic_products(start, batch, num),
+        "and normals": _topic_products(start, batch, num, noise=True),
+    }
+    lines = [Line("matrix products"), Line("and normals", "matrix products")]
+    for name, kernel in (
+        ("sggmc", sggmc(grad, Sphere(), 1e-3, 100.0)),
+        ("gsgnht", gsgnht(grad, Sphere(), 1e-3, 100.0)),
+    ):
+        cases[name] = _chain(kernel, start, num, data=data)
+        lines.append(Line(name, "matrix products", "and normals", {"matrix products": 1.5}))
+    many = f"sggmc, {_CHAINS} chains"
+    kernel = sggmc(grad, Sphere(), 1e-3, 100.0)
+    cases[many] = _chain(kernel, start, max(1, num // 25), _CHAINS, data)
+    lines.append(Line(many, None, "sggmc", {"sggmc": 1.0}))
+    note = (
+        f"`SphericalAdmixture`, {_TOPICS} topics, {_VOCABULARY:,} words, batches of {_BATCH} of "
+        f"{_DOCUMENTS:,} documents. The products are those of topics and of the batch with "
+        "topics, twice each; a step's noise is half a million normals."
+    )
+    return compare("Topics on the sphere. A step", note, "ms", "step", race(cases, rounds), lines)
+
+
+def _topic_products(start: Array, batch: Array, num: int, noise: bool = False) -> Case:
+    """What a step multiplies, and the normals that it draws."""
+
+    def step(i: Array, topics: Array, batch: Array) -> Array:
+        inner, gram = batch @ topics.T, topics @ topics.T
+        topics = topics + 1e-9 * ((inner / _BATCH).T @ batch - gram @ topics)
+        if noise:
+            topics = topics + 1e-9 * jax.random.normal(jax.random.fold_in(_KEY, i), topics.shape)
+        return topics
+
+    @jax.jit
+    def run(topics: Array, batch: Array) -> Array:
+        return jax.lax.fori_loop(0, num, lambda i, topics: step(i, topics, batch), topics)
+
+    return Case(lambda: run(start, batch), num)
+
+
+def _chain(
+    kernel: Any, start: Array, num: int, chains: int | None = None, data: Any = None
+) -> Case:
     """Steps of a chain, or of as many together, in one compiled loop."""
 
-    def steps(state: Any) -> Any:
-        step = lambda i, state: kernel.step(jax.random.fold_in(_KEY, i), state, None)[0]
+    def steps(state: Any, data: Any) -> Any:
+        step = lambda i, state: kernel.step(jax.random.fold_in(_KEY, i), state, data)[0]
         return jax.lax.fori_loop(0, num, step, state)
 
-    init = lambda key: kernel.init(key, start, None)
+    init = jax.jit(lambda key, data: kernel.init(key, start, data))
     if chains is None:
-        state, run = init(_KEY), jax.jit(steps)
-        return Case(lambda: run(state), num)
-    state, run = jax.vmap(init)(jax.random.split(_KEY, chains)), jax.jit(jax.vmap(steps))
-    return Case(lambda: run(state), num * chains)
+        state, run = init(_KEY, data), jax.jit(steps)
+        return Case(lambda: run(state, data), num)
+    keys = jax.random.split(_KEY, chains)
+    state = jax.vmap(init, (0, None))(keys, data)
+    run = jax.jit(jax.vmap(steps, (0, None)))
+    return Case(lambda: run(state, data), num * chains)
 
 
 def _products(x: Array, num: int) -> Case:
