@@ -21,7 +21,7 @@ from jaxtyping import Array  # noqa: E402
 
 from sgmc_jax import Kernel, sample  # noqa: E402
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333", "#999999")
 
 
 class Options(NamedTuple):
