@@ -53,6 +53,7 @@ def check_engines(words, engines):
             np.testing.assert_allclose(values, shared.trace.shared[name], rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.full
 def test_the_same_chain_on_eight_devices(x64):
     """In float64, documents that do not divide by the shards."""
     check_engines(WORDS, [ShardMap(8)])

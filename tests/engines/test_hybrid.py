@@ -97,6 +97,7 @@ def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, few, x64):
     assert np.array_equal(labels(runs[0]), labels(runs[1]))
 
 
+@pytest.mark.full
 def test_planted_clusters_are_found():
     corners = 8.0 * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
     rng = np.random.default_rng(1)
@@ -108,6 +109,7 @@ def test_planted_clusters_are_found():
     assert (found == (truth[:, None] == truth)).mean() > 0.98
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("num_items", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_hardly_any_items(num_items):
     kernel = hybrid(PROCESS, NormalInverseWishart(dim=2), blocks=4)

@@ -88,6 +88,7 @@ def test_blocks_that_are_padded(process, blocks, sweeps):
 SHARDS = [("dp", 2, 2), ("py", 4, 2), ("dp", 3, 3), ("py", 6, 3), ("dp", 8, 2)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("process,blocks,shards", rows(("py", 6, 3), every=SHARDS))
 def test_blocks_on_shards(process, blocks, shards):
     kernel = anchored(process, blocks)

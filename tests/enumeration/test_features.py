@@ -173,6 +173,7 @@ def check_reconstruction(**kwargs):
     check_law(run.trace.mean, expected, 0.06)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "blocks,schedule",
     rows({(1, Anchored())}, [*((b, Anchored()) for b in (1, 2, 3, 7)), (1, Demotion())]),

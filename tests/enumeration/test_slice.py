@@ -83,6 +83,7 @@ def after(num_steps, engine=None):
     return run, counts, family.label_statistics(GROUPS, labels, run.capacity)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", [pytest.param(None, marks=pytest.mark.full), Vmap(3)])
 def test_all_labels_are_counted_at_the_end_of_a_warm_start(engine, x64):
     for num_steps in (30, 41):

@@ -105,6 +105,7 @@ def test_a_batch_is_too_dispersed_as_the_theory_says():
     assert abs(values[:, 1].mean() / inflated - 1) < 0.05
 
 
+@pytest.mark.full
 def test_all_points_give_the_dirichlet_law():
     check_law(one_cluster("scir", None, 0.5)[:, 1], LAW.var(), 0.05)
 

@@ -85,6 +85,7 @@ def test_far_data_keep_their_digits(make, dim, near, x64):
         assert offset > 1e4 or scores < 1e-3 + 1e-5 * offset
 
 
+@pytest.mark.full
 def test_draws_far_from_the_prior_mean():
     """False alarm below 1e-6 a number: E S^-1 = nu_n Psi_n^-1, and E (mu - m_n)' S^-1 (mu - m_n).
 
@@ -120,6 +121,7 @@ def last_active(offset, num_steps=40):
     return sample(KEY, kernel, start, x, num_steps=num_steps).info.active[-1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("offset", [pytest.param(1e3, marks=pytest.mark.full), 1e4])
 def test_forty_far_items_end_in_one_cluster(offset):
     """Which has a posterior probability of one but for 1e-6; seen to fail without a centre."""

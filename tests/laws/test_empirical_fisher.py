@@ -206,6 +206,7 @@ def test_shards_add_up():
         np.testing.assert_allclose(got, np.diag(wanted), rtol=1e-4)
 
 
+@pytest.mark.full
 def test_it_outlives_other_kernels():
     """Also where they change the target, as the blocks of `gibbs` do before every step."""
     grad = EmpiricalFisher(ControlVariate(Minibatch(MODEL, Uniform(3)), PATH[1]))
@@ -247,6 +248,7 @@ def test_without_it_the_variance_is_larger(name):
         check_variance(name, None)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", some_fast(("sgld", "ABOBA"), ("sgld",)))
 def test_the_variance_sees_a_large_population(name, monkeypatch):
     monkeypatch.setattr(*FAULTS["large population"])
@@ -270,10 +272,12 @@ def check_skewness():
     check_law(run.trace.mean, [2 / (2 - h), 0.0], 0.03)
 
 
+@pytest.mark.full
 def test_the_noise_of_a_batch_is_not_made_up_for_by_itself():
     check_skewness()
 
 
+@pytest.mark.full
 def test_the_skewness_sees_the_present_batch(monkeypatch):
     monkeypatch.setattr(*FAULTS["present"])
     with pytest.raises(AssertionError, match="standard errors"):
@@ -301,6 +305,7 @@ def check_plane(name, **args):
     check_law(run.trace.mean, variance * np.eye(2), 0.02)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", some_fast(PLANE, ("sgld", "matrix ABOBA")))
 def test_a_full_covariance(name):
     check_plane(name, full=True)
@@ -352,6 +357,7 @@ def test_what_is_clipped_is_counted(make, full):
     assert run.trace.tolist() == [0, 1, 1, 1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("word", some_fast(("ABOBA", "AFBNFA", "EA"), ("AFBNFA",)))
 def test_a_position_may_be_a_matrix_itself(word):
     """Of whatever form position, covariance and friction are, V is one: the same chain."""

@@ -178,6 +178,7 @@ def check_estimator(values, mean, variance):
     check_law((values - mean) ** 2, variance, 0.05)
 
 
+@pytest.mark.full
 def test_latent_counts_are_unbiased_with_the_variance_of_theory():
     simple, _ = estimates(MinibatchCounts(allocate, HALF, Uniform(4)))
     check_estimator(simple.value, *latent_moments(0.0))

@@ -54,6 +54,7 @@ def exact_topics():
     return draw(posterior)
 
 
+@pytest.mark.full
 def test_a_table_follows_a_position_that_others_move():
     check_topics(cycle(exact_topics(), scir(TableCounts(allocate, HALF, Uniform(2)), 1.0)))
 

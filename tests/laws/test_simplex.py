@@ -116,6 +116,7 @@ def check_simplices(kernel):
     check_law(run.trace.mean[:, 1], square, 0.01)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scale", ["refresh", pytest.param("none", marks=pytest.mark.full)])
 def test_several_simplices_are_dirichlet_for_every_step_size(scale):
     for h in (0.5, 3.0):
