@@ -27,6 +27,9 @@ from .combinators import repeat as repeat
 from .combinators import thin as thin
 from .contract import Contract as Contract
 from .contract import SlotInfo as SlotInfo
+from .convex_sets import Ball as Ball
+from .convex_sets import Box as Box
+from .convex_sets import ConvexSet as ConvexSet
 from .diagnostics import ess as ess
 from .diagnostics import ksd as ksd
 from .diagnostics import rhat as rhat
@@ -51,6 +54,9 @@ from .kernels import gmc as gmc
 from .kernels import gsgnht as gsgnht
 from .kernels import hmc as hmc
 from .kernels import mala as mala
+from .kernels import projected_sgld as projected_sgld
+from .kernels import psgld as psgld
+from .kernels import reflected_sgld as reflected_sgld
 from .kernels import scir as scir
 from .kernels import sggmc as sggmc
 from .kernels import sghmc as sghmc

@@ -12,6 +12,8 @@ import pytest
 from sgmc_jax import (
     SVRG,
     AllReduce,
+    Ball,
+    Box,
     ControlVariate,
     EmpiricalFisher,
     Epoch,
@@ -39,6 +41,9 @@ from sgmc_jax import (
     gibbs,
     hmc,
     mala,
+    projected_sgld,
+    psgld,
+    reflected_sgld,
     repeat,
     sample,
     scir,
@@ -112,6 +117,9 @@ def at(kernel, step_size, **kwargs):
 
 OF_STEP_SIZE = {
     "sgld": lambda h: sgld(GRAD, h),
+    "psgld": lambda h: psgld(GRAD, h),
+    "projected_sgld": lambda h: projected_sgld(GRAD, h, Box(0.0)),
+    "reflected_sgld": lambda h: reflected_sgld(GRAD, h, Box(0.0)),
     "sghmc": lambda h: sghmc(GRAD, h),
     "sgnht": lambda h: sgnht(GRAD, h),
     "sggmc": lambda h: sggmc(GRAD, Sphere(), h),
@@ -150,6 +158,29 @@ HYPERPARAMETERS = [
         for c in (-0.1, 0.0, float("nan"))
     ],
     Case("temperature", lambda: sgld(GRAD, 1e-2, temperature=-1.0), "temperature must.*-1.0"),
+    Case("psgld decay", lambda: psgld(GRAD, 1e-2, decay=1.0), "decay must be below 1, got 1.0"),
+    Case("psgld epsilon", lambda: psgld(GRAD, 1e-2, epsilon=0.0), "epsilon must be finite and pos"),
+    Case("freeze_after", lambda: psgld(GRAD, 1e-2, freeze_after=0), "freeze_after must be.*0"),
+    Case("V for psgld", lambda: psgld(FISHER, 1e-2), "no letter of the word 'L' can subtract"),
+    Case("Box", lambda: Box(1.0, 1.0), "lower must be below upper, got 1.0 and 1.0"),
+    Case("Ball", lambda: Ball(-1.0), "radius must be finite and positive, got -1.0"),
+    Case(
+        "no set",
+        lambda: projected_sgld(GRAD, 1e-2, (0.0, 1.0)),
+        "convex_set must be a ConvexSet such as Box.*got tuple",
+        TypeError,
+    ),
+    Case(
+        "off a set",
+        lambda: go(reflected_sgld(GRAD, 1e-2, Ball(1.0)), np.full(2, 3.0, np.float32)),
+        "position must be in the set Ball, got a distance of 3.24 from it",
+    ),
+    Case(
+        "a wrong projection",
+        lambda: go(reflected_sgld(GRAD, 1e-2, lambda x: x[0])),
+        "FunctionSet.project must have the structure and the shapes of the position",
+        TypeError,
+    ),
     Case("batch_size 0", lambda: Uniform(0), "batch_size must be a whole number.*0"),
     Case("batch_size float", lambda: Uniform(2.5), "batch_size must be a whole number.*2.5"),
     Case("batch_size Epoch", lambda: Epoch(-1), "batch_size must be a whole number.*-1"),

@@ -21,7 +21,7 @@ LAYERS = [
         "directional",
         "special",
     },
-    {"batching", "model", "combinators", "spaces", "transitions", "schedules"},
+    {"batching", "convex_sets", "model", "combinators", "spaces", "transitions", "schedules"},
     {"splitting"},
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},
