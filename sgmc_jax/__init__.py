@@ -54,6 +54,7 @@ from .kernels import gmc as gmc
 from .kernels import gsgnht as gsgnht
 from .kernels import hmc as hmc
 from .kernels import mala as mala
+from .kernels import mirrored_sgld as mirrored_sgld
 from .kernels import projected_sgld as projected_sgld
 from .kernels import psgld as psgld
 from .kernels import reflected_sgld as reflected_sgld
@@ -63,6 +64,9 @@ from .kernels import sghmc as sghmc
 from .kernels import sgld as sgld
 from .kernels import sgnht as sgnht
 from .kernels import sgrld_simplex as sgrld_simplex
+from .mirrors import Mirror as Mirror
+from .mirrors import PositiveMirror as PositiveMirror
+from .mirrors import SimplexMirror as SimplexMirror
 from .model import FunctionModel as FunctionModel
 from .model import LinearModel as LinearModel
 from .model import Model as Model

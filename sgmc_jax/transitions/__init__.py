@@ -17,6 +17,7 @@ from .matrix_friction import MatrixEuler as MatrixEuler
 from .matrix_friction import MatrixFriction as MatrixFriction
 from .matrix_friction import MatrixOrnsteinUhlenbeck as MatrixOrnsteinUhlenbeck
 from .matrix_friction import friction_letters as friction_letters
+from .mirrored import MirroredLangevin as MirroredLangevin
 from .noise import NoiseCovariance as NoiseCovariance
 from .ornstein_uhlenbeck import Friction as Friction
 from .ornstein_uhlenbeck import Noise as Noise
