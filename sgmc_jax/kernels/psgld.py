@@ -42,7 +42,8 @@ def psgld(
         that of `sgld` with the step size h P in each coordinate. While v moves there is another
         bias, which does not vanish with h: where the noise of the estimate is small, v becomes
         g(x)^2 as h -> 0, and the law of one coordinate p(x) (epsilon + |g(x)|) instead of p(x). For
-        N(0, 1) it has the variance 2. It is small where v hardly moves while the chain crosses the
+        N(0, 1) it has the variance 2; at h = .1 it is 1.36, 1.10 and 1.06 for a = .9, .99 and .999,
+        and 1.05 for P fixed at 1. It is small where v hardly moves while the chain crosses the
         posterior, 1 - a much below h P lambda, or consists of the noise of minibatches.
 
     Args:

@@ -120,3 +120,11 @@ def test_a_gamma_law():
     drift = lambda y: SHAPE - RATE * np.exp(y)
     second = quadrature(drift, 0.1, lambda y: np.exp(2 * y), -12.0, 5.0)
     check_law(values, np.array([SHAPE / RATE, second]), 0.02)
+
+
+def test_a_gamma_law_at_another_temperature():
+    """p(x)^(1/T) is Gamma((a - 1) / T + 1, b / T), whose mean is exact too."""
+    model = FunctionModel(lambda x: jnp.sum((SHAPE - 1) * jnp.log(x) - RATE * x))
+    kernel = mirrored_sgld(Minibatch(model, Full()), 0.1, PositiveMirror(), temperature=0.5)
+    values = moments(kernel, np.ones(1, np.float32), statistic=lambda x: x[0])
+    check_law(values, (SHAPE - 1 + 0.5) / RATE, 0.01)
