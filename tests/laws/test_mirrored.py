@@ -66,6 +66,7 @@ def test_means_of_a_dirichlet_posterior_are_exact_from_batches():
     check_law(posterior_means(), POSTERIOR / POSTERIOR.sum(), 0.01)
 
 
+@pytest.mark.full
 def test_a_missing_volume_is_seen(monkeypatch):
     """Without it the law is that of Dirichlet(alpha - 1)."""
     monkeypatch.setattr(SimplexMirror, "log_element", lambda self, y: 0.0 * jnp.sum(y))
@@ -73,6 +74,7 @@ def test_a_missing_volume_is_seen(monkeypatch):
         test_means_of_a_dirichlet_posterior_are_exact_from_batches()
 
 
+@pytest.mark.full
 def test_second_moments_of_a_dirichlet_posterior_as_the_step_size_vanishes():
     total = POSTERIOR.sum()
     second = POSTERIOR * (POSTERIOR + 1) / (total * (total + 1))
@@ -92,10 +94,12 @@ def beta():
     return moments(kernel, np.full(2, 0.5, np.float32), data, lambda x: x[0] ** 2)
 
 
+@pytest.mark.full
 def test_the_second_moment_of_a_beta_law_at_a_large_step_size():
     check_law(beta(), beta_second_moment(0.3), 0.01)
 
 
+@pytest.mark.full
 def test_noise_too_large_by_a_tenth_is_seen(monkeypatch):
     honest = mirrored._tree.normal_like
     monkeypatch.setattr(mirrored._tree, "normal_like", lambda key, y: 1.1 * honest(key, y))
@@ -112,6 +116,7 @@ def test_the_bias_is_of_order_one():
 # ------------------------------------------------------------------------- positive numbers
 
 
+@pytest.mark.full
 def test_a_gamma_law():
     """E x is exact, and E x^2 is that of the integral equation."""
     model = FunctionModel(lambda x: jnp.sum((SHAPE - 1) * jnp.log(x) - RATE * x))
@@ -122,6 +127,7 @@ def test_a_gamma_law():
     check_law(values, np.array([SHAPE / RATE, second]), 0.02)
 
 
+@pytest.mark.full
 def test_a_gamma_law_at_another_temperature():
     """p(x)^(1/T) is Gamma((a - 1) / T + 1, b / T), whose mean is exact too."""
     model = FunctionModel(lambda x: jnp.sum((SHAPE - 1) * jnp.log(x) - RATE * x))

@@ -66,11 +66,13 @@ def refused():
     return pytest.raises(AssertionError, match="standard errors")
 
 
+@pytest.mark.full
 def test_the_law_sees_noise_too_large_by_a_twentieth():
     with refused():
         check_law(frozen_variance(1.05**2 * TEMPERATURE), np.ones(2), 0.02)
 
 
+@pytest.mark.full
 def test_the_law_sees_a_preconditioner_that_moves_on():
     with refused():
         check_law(frozen_variance(freeze_after=None), np.ones(2), 0.02)
