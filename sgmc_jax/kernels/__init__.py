@@ -10,6 +10,10 @@ from .gmc import gmc as gmc
 from .gsgnht import gsgnht as gsgnht
 from .hmc import hmc as hmc
 from .mala import mala as mala
+from .mirrored_sgld import mirrored_sgld as mirrored_sgld
+from .projected_sgld import projected_sgld as projected_sgld
+from .psgld import psgld as psgld
+from .reflected_sgld import reflected_sgld as reflected_sgld
 from .scir import scir as scir
 from .sggmc import sggmc as sggmc
 from .sghmc import sghmc as sghmc

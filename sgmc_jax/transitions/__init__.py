@@ -1,6 +1,8 @@
 """Exactly solvable pieces of a diffusion, the letters of `Splitting`."""
 
 from .cir import CIR as CIR
+from .constraint import Projection as Projection
+from .constraint import Reflection as Reflection
 from .euler import EulerLangevin as EulerLangevin
 from .euler import EulerMomentum as EulerMomentum
 from .euler import GeodesicLangevin as GeodesicLangevin
@@ -15,10 +17,12 @@ from .matrix_friction import MatrixEuler as MatrixEuler
 from .matrix_friction import MatrixFriction as MatrixFriction
 from .matrix_friction import MatrixOrnsteinUhlenbeck as MatrixOrnsteinUhlenbeck
 from .matrix_friction import friction_letters as friction_letters
+from .mirrored import MirroredLangevin as MirroredLangevin
 from .noise import NoiseCovariance as NoiseCovariance
 from .ornstein_uhlenbeck import Friction as Friction
 from .ornstein_uhlenbeck import Noise as Noise
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck as OrnsteinUhlenbeck
+from .preconditioned import PreconditionedLangevin as PreconditionedLangevin
 from .thermostat import Thermostat as Thermostat
 from .total import FixedTotal as FixedTotal
 from .total import GammaTotal as GammaTotal

@@ -14,9 +14,11 @@ ROWS = re.findall(
     re.MULTILINE,
 )
 KINDS = {"kernel", "letter", "space", "estimator", "family"}
-# the kernel that spells the letter, and the model whose topics are on the sphere
+# the kernels that spell the letter, and the model whose topics are on the sphere
 USERS = {
-    "EulerLangevin": {"kernels/sgld.py"},
+    "EulerLangevin": {
+        f"kernels/{name}.py" for name in ("projected_sgld", "reflected_sgld", "sgld")
+    },
     "Sphere": {f"models/spherical/{name}.py" for name in ("blocks", "evaluation", "variational")},
 }
 

@@ -13,6 +13,8 @@ from sgmc_jax import (
     SVRG,
     AllReduce,
     AnchoredCounts,
+    Ball,
+    Box,
     ControlVariate,
     EmpiricalFisher,
     Epoch,
@@ -24,8 +26,10 @@ from sgmc_jax import (
     LinearModel,
     Minibatch,
     Positive,
+    PositiveMirror,
     Product,
     Simplex,
+    SimplexMirror,
     Sphere,
     Stiefel,
     Summand,
@@ -40,7 +44,11 @@ from sgmc_jax import (
     gsgnht,
     hmc,
     mala,
+    mirrored_sgld,
     models,
+    projected_sgld,
+    psgld,
+    reflected_sgld,
     repeat,
     scir,
     sggmc,
@@ -105,6 +113,9 @@ ON_EVERY = Minibatch(
         lambda x, z: z @ (x["s"][:, 0] + x["w"]),
     ),
     Uniform(5),
+)
+ON_SIMPLEX = Minibatch(
+    FunctionModel(lambda x: jnp.sum(jnp.log(x)), lambda x, z: z @ jnp.log(x)), Uniform(5)
 )
 COUNTS = Minibatch(Summand(jnp.full(DIM, 0.5), lambda position, z: z), Uniform(5))
 
@@ -205,6 +216,20 @@ CASES = [
     _on("sgld svrg", lambda h: sgld(SVRG(PLAIN, 3), h)),
     _on("sgld all reduce", lambda h: sgld(AllReduce(PLAIN), h)),
     _on("sgld fisher", lambda h: sgld(EmpiricalFisher(PLAIN), h)),
+    _on("psgld", lambda h: psgld(PLAIN, h)),
+    _on("psgld frozen", lambda h: psgld(SVRG(PLAIN, 3), h, freeze_after=3)),
+    _on("projected", lambda h: projected_sgld(PLAIN, h, Ball(100.0)), breakable=False),
+    _on("reflected", lambda h: reflected_sgld(PLAIN, h, Box(-0.5, np.inf)), breakable=False),
+    Case(
+        "mirrored",
+        lambda h: mirrored_sgld(ON_SIMPLEX, h, SimplexMirror()),
+        np.array([0.2, 0.3, 0.5], np.float32),
+        ONE_HOT,
+        **_quiet,
+    ),
+    _on(
+        "mirrored positive", lambda h: mirrored_sgld(PLAIN, h, PositiveMirror()), **_quiet
+    )._replace(position=ZERO + 1),
     _on("sghmc", lambda h: sghmc(PLAIN, h)),
     _on("sghmc BAOAB", lambda h: sghmc(PLAIN, h, word="BAOAB")),
     _on("sghmc OBABO", lambda h: sghmc(SVRG(PLAIN, 3), h, word="OBABO")),

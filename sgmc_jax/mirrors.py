@@ -1,0 +1,137 @@
+"""Mirror maps: coordinates in which a constrained position is free."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ._types import Position
+
+Dual = Any  # a pytree of dual coordinates
+_TOLERANCE = 1e-3
+
+
+class Mirror(eqx.Module):
+    """The gradient of a strictly convex function on a convex set, onto all of R^n, and its inverse.
+
+    `dual` is y = grad phi(x), `primal` its inverse x(y), and `log_element` log |dx / dy|, the log
+    volume of a unit of dual volume: minus the log determinant of the Hessian of phi at x.
+
+    Example: the interval (0, 1), phi(x) = x log x + (1 - x) log(1 - x).
+        >>> class Interval(Mirror):
+        ...     def dual(self, x):
+        ...         return jnp.log(x) - jnp.log1p(-x)
+        ...
+        ...     def primal(self, y):
+        ...         return jax.nn.sigmoid(y)
+        ...
+        ...     def log_element(self, y):
+        ...         return jnp.sum(jax.nn.log_sigmoid(y) + jax.nn.log_sigmoid(-y))
+        >>> float(Interval().primal(Interval().dual(jnp.array(0.25))))
+        0.25
+    """
+
+    @abstractmethod
+    def dual(self, x: Position) -> Dual:
+        """The dual coordinates y of `x`."""
+
+    @abstractmethod
+    def primal(self, y: Dual) -> Position:
+        """The position whose dual coordinates are `y`."""
+
+    @abstractmethod
+    def log_element(self, y: Dual) -> Array:
+        """log |dx / dy|, one number, up to a constant."""
+
+    def check(self, x: Position) -> None:
+        """Raise if a concrete `x` has no dual coordinates."""
+        for path, y in jax.tree_util.tree_leaves_with_path(self.dual(jax.tree.map(jnp.asarray, x))):
+            if not np.all(np.isfinite(y)):
+                where = jax.tree_util.keystr(path)
+                raise ValueError(
+                    f"position must be inside the set of {type(self).__name__}, got dual "
+                    f"coordinates{where} that are not finite"
+                )
+
+
+class PositiveMirror(Mirror):
+    """Positive numbers, of arrays of any shape: y = log x, phi(x) = sum (x log x - x).
+
+    Example:
+        >>> PositiveMirror().dual(jnp.array([1.0])).tolist()
+        [0.0]
+    """
+
+    def dual(self, x: Position) -> Dual:
+        # rounding may give an exact 0, whose logarithm is no coordinate
+        least = lambda x: jnp.where(x == 0, jnp.finfo(x.dtype).tiny, x)
+        return jax.tree.map(lambda x: jnp.log(least(x)), x)
+
+    def primal(self, y: Dual) -> Position:
+        return jax.tree.map(jnp.exp, y)
+
+    def log_element(self, y: Dual) -> Array:
+        return _total(y)
+
+    def check(self, x: Position) -> None:
+        least = min(float(np.min(leaf, initial=np.inf)) for leaf in jax.tree.leaves(x))
+        if least <= 0:
+            raise ValueError(f"position must be positive, got {least:.4g}")
+
+
+class SimplexMirror(Mirror):
+    """Probabilities x, along the last axis: y_k = log x_k - log x_K for k < K, the entropic map.
+
+    phi(x) is the sum of x_k log x_k over all K, in the first K - 1 coordinates, to whose Lebesgue
+    measure densities are; |dx / dy| is the product of all K.
+
+    Example:
+        >>> SimplexMirror().primal(jnp.zeros(1)).tolist()
+        [0.5, 0.5]
+    """
+
+    def dual(self, x: Position) -> Dual:
+        logs = PositiveMirror().dual(x)
+        return jax.tree.map(lambda x: x[..., :-1] - x[..., -1:], logs)
+
+    def primal(self, y: Dual) -> Position:
+        return jax.tree.map(lambda y: jax.nn.softmax(_padded(y), axis=-1), y)
+
+    def log_element(self, y: Dual) -> Array:
+        return _total(jax.tree.map(lambda y: jax.nn.log_softmax(_padded(y), axis=-1), y))
+
+    def check(self, x: Position) -> None:
+        for path, leaf in jax.tree_util.tree_leaves_with_path(x):
+            value = np.asarray(leaf, np.float64)
+            where = f"position{jax.tree_util.keystr(path)}"
+            if value.ndim == 0:
+                raise ValueError(f"{where} must be a vector to lie on a simplex, got a scalar")
+            error = np.max(np.abs(np.sum(value, axis=-1) - 1), initial=0.0)
+            if error > _TOLERANCE or np.min(value, initial=1.0) <= 0:
+                raise ValueError(
+                    f"{where} must be positive and sum to one along its last axis, got a least "
+                    f"entry of {np.min(value):.2g} and a sum off by {error:.2g}"
+                )
+
+
+def _padded(y: Float[Array, "*b K-1"]) -> Float[Array, "*b K"]:
+    return jnp.concatenate([y, jnp.zeros_like(y[..., :1])], axis=-1)
+
+
+def _total(tree: Any) -> Array:
+    return sum((jnp.sum(leaf) for leaf in jax.tree.leaves(tree)), jnp.zeros(()))
+
+
+def as_mirror(mirror: Any) -> Mirror:
+    """`mirror`; raises unless it is one."""
+    if not isinstance(mirror, Mirror):
+        raise TypeError(
+            f"mirror must be a Mirror such as SimplexMirror(), got {type(mirror).__name__}"
+        )
+    return mirror

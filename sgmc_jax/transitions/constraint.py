@@ -1,0 +1,38 @@
+"""P, R: a position that has left a convex set, brought back."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+from jaxtyping import Array, PyTree
+
+from .._types import Position
+from ..convex_sets import ConvexSet, as_convex_set
+from .transition import Phase, Transition
+
+
+class _Constraint(Transition):
+    """What both have in common."""
+
+    convex_set: ConvexSet = eqx.field(converter=as_convex_set)
+    moves: ClassVar[bool] = True
+    uses_momentum: ClassVar[bool] = False
+    straight: ClassVar[bool] = True
+
+    def check_position(self, position: Position) -> None:
+        self.convex_set.check(position)
+
+
+class Projection(_Constraint):
+    """P: `x <- project(x)`, the nearest point of the set."""
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        return phase._replace(position=self.convex_set.project(phase.position))
+
+
+class Reflection(_Constraint):
+    """R: `x <- reflect(x)`, its mirror image at the boundary of the set."""
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        return phase._replace(position=self.convex_set.reflect(phase.position))

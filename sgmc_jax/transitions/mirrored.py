@@ -1,0 +1,40 @@
+"""M: an Euler step of Langevin dynamics in dual coordinates."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from .. import _tree
+from .._checks import real
+from .._types import Position
+from ..mirrors import Mirror, as_mirror
+from .transition import Phase, Transition
+
+
+class MirroredLangevin(Transition):
+    """`y <- y + h (J' g + T grad log |J|) + N(0, 2 T h)`, y the dual of x and J = dx / dy."""
+
+    mirror: Mirror = eqx.field(converter=as_mirror)
+    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
+    random: ClassVar[bool] = True
+    moves: ClassVar[bool] = True
+    uses_field: ClassVar[bool] = True
+    uses_momentum: ClassVar[bool] = False
+    straight: ClassVar[bool] = True
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        y = self.mirror.dual(phase.position)
+        x, pull = jax.vjp(self.mirror.primal, y)
+        (pulled,) = pull(jax.tree.map(lambda x, g: g.astype(x.dtype), x, field))
+        drift = _tree.axpy(self.temperature, jax.grad(self.mirror.log_element)(y), pulled)
+        y = _tree.axpy(h, drift, y)
+        y = _tree.axpy(jnp.sqrt(2 * self.temperature * h), _tree.normal_like(key, y), y)
+        return phase._replace(position=self.mirror.primal(y))
+
+    def check_position(self, position: Position) -> None:
+        self.mirror.check(position)
