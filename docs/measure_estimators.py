@@ -47,7 +47,7 @@ def problem():
 def noise(grad, data, start):
     """The mean over a chain of the trace of the covariance, given the estimator's state."""
     record = lambda state, info: (state.position, state.estimator)
-    args = {"num_steps": 100 * POINTS, "thin": 100, "burn_in": 1_000, "record": record}
+    args = {"num_steps": 1_000 + 100 * POINTS, "thin": 100, "burn_in": 1_000, "record": record}
     positions, states = sample(KEY, sgld(grad, 2e-5), start, data, **args).trace
     total = 0.0
     for i in range(POINTS):

@@ -107,12 +107,13 @@ def test_weighted_batches():
     check_weighted()
 
 
+@pytest.mark.full
 def test_weighted_batches_of_a_control_variate_and_of_one_shard():
     grad = ControlVariate(AllReduce(Minibatch(LINEAR, WEIGHTED)), CENTRE)
     check_all_batches(grad, independent, weighted_covariance(GAPS))
 
 
-@pytest.mark.parametrize("fault", ["without 1/n", "uniform"])
+@pytest.mark.parametrize("fault", ["without 1/n", pytest.param("uniform", marks=pytest.mark.full)])
 def test_wrong_weights_are_seen(fault, monkeypatch):
     honest = Weighted.draw
 
@@ -221,6 +222,7 @@ def test_a_control_variate_within_its_radius(far):
     check_all_batches(grad, independent, weighted_covariance(TERMS if far else GAPS))
 
 
+@pytest.mark.full
 def test_a_switch_between_two_points():
     """Of a near and a far one, from one batch: the difference of the estimates there."""
     grad = ControlVariate(Minibatch(LINEAR, WEIGHTED), CENTRE, 0.5)

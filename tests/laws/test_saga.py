@@ -76,6 +76,11 @@ def check_replay(grad):
 
 def test_a_replay_by_hand():
     """Batches of two, and the short last one of an epoch; the sum is never made anew."""
+    check_replay(SAGA(Minibatch(LINEAR, Epoch(2)), refresh_every=1_000))
+
+
+@pytest.mark.full
+def test_a_table_of_slopes_is_one_of_terms():
     slopes = check_replay(SAGA(Minibatch(LINEAR, Epoch(2)), refresh_every=1_000))
     general = check_replay(SAGA(Minibatch(FUNCTION, Epoch(2)), refresh_every=1_000))
     np.testing.assert_allclose(slopes, general, rtol=1e-4, atol=1e-5)
@@ -215,6 +220,7 @@ def check_chain(grad, variance):
 MODEL = LinearModel(PRIOR, lambda eta, y: -0.5 * (y - eta) ** 2)
 
 
+@pytest.mark.full
 @pytest.mark.runs_long
 def test_the_stationary_law_of_a_chain():
     check_chain(SAGA(Minibatch(MODEL, Uniform(BATCH))), exact_variance())
