@@ -1,4 +1,4 @@
-"""The noise of gradient estimators: `python docs/measure_estimators.py`, a minute.
+"""The noise of gradient estimators: `python docs/measure_estimators.py`, minutes.
 
 A logistic regression whose rows differ in length and whose two classes differ in number. The noise
 of an estimate is the trace of its covariance, at draws of a chain, as a ratio to plain minibatches
@@ -53,7 +53,7 @@ def noise(grad, data, start):
     for i in range(POINTS):
         position, state = jax.tree.map(lambda x, i=i: jnp.asarray(x[i]), (positions, states))
         one = lambda key, x=position, s=state: grad.estimate(key, s, x, data)[0].value
-        values = np.asarray(jax.vmap(one)(jax.random.split(KEY, DRAWS)), np.float64)
+        values = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(KEY, DRAWS)), np.float64)
         total += values.var(0, ddof=1).sum() / POINTS
     return total
 
