@@ -16,7 +16,11 @@ from .batching import Batcher as Batcher
 from .batching import Epoch as Epoch
 from .batching import Full as Full
 from .batching import Given as Given
+from .batching import Stratified as Stratified
 from .batching import Uniform as Uniform
+from .batching import Weighted as Weighted
+from .batching import neyman_sizes as neyman_sizes
+from .batching import optimal_probabilities as optimal_probabilities
 from .collective import Collective as Collective
 from .collective import Dist as Dist
 from .combinators import cycle as cycle
@@ -37,6 +41,7 @@ from .diagnostics import rosenblatt_ks as rosenblatt_ks
 from .engines import Pmap as Pmap
 from .engines import ShardMap as ShardMap
 from .engines import Vmap as Vmap
+from .gradients import SAGA as SAGA
 from .gradients import SVRG as SVRG
 from .gradients import AllReduce as AllReduce
 from .gradients import AnchoredCounts as AnchoredCounts

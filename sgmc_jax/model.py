@@ -32,6 +32,14 @@ class ItemSum(eqx.Module):
     def per_item(self, position: Position, items: PyTree) -> PyTree:
         """The items' terms, with a leading item axis."""
 
+    def kept(self, position: Position, items: PyTree) -> PyTree:
+        """What a table keeps of each of the items' terms: the terms themselves, or less."""
+        return self.per_item(position, items)
+
+    def kept_sum(self, items: PyTree, kept: PyTree, weight: Array) -> PyTree:
+        """The sum of the items' terms, each times its weight, from what is kept of them."""
+        return jax.tree.map(lambda g: jnp.tensordot(weight.astype(g.dtype), g, axes=1), kept)
+
     def difference(
         self, position: Position, centre: Position, items: PyTree, weight: Array
     ) -> Estimate:
@@ -216,6 +224,12 @@ class LinearModel(Model):
     def per_item(self, position: Position, items: PyTree) -> PyTree:
         return jax.vmap(jnp.multiply.outer)(items[0], self.slopes(position, items)[1])
 
+    def kept(self, position: Position, items: PyTree) -> PyTree:
+        return self.slopes(position, items)[1]
+
+    def kept_sum(self, items: PyTree, kept: PyTree, weight: Array) -> PyTree:
+        return _linear_gradient(items[0], weight, kept)
+
     def difference(
         self, position: Position, centre: Position, items: PyTree, weight: Array
     ) -> Estimate:
@@ -264,8 +278,12 @@ def _check_weight(weight: Array, logliks: Array) -> None:
 def _linear_sum(x: Array, weight: Array, loglik: Array, slope: Array) -> Estimate:
     _check_weight(weight, loglik)
     weight = weight.astype(slope.dtype)
-    gradient = jnp.einsum("n...,nd->d...", jnp.einsum("n,n...->n...", weight, slope), x)
-    return Estimate(gradient, jnp.sum(weight * loglik))
+    return Estimate(_linear_gradient(x, weight, slope), jnp.sum(weight * loglik))
+
+
+def _linear_gradient(x: Array, weight: Array, slope: Array) -> Array:
+    weighted = jnp.einsum("n,n...->n...", weight.astype(slope.dtype), slope)
+    return jnp.einsum("n...,nd->d...", weighted, x)
 
 
 class Summand(ItemSum):

@@ -16,5 +16,7 @@ from .kept import KeptState as KeptState
 from .latent import LatentMinibatch as LatentMinibatch
 from .latent import LatentTable as LatentTable
 from .minibatch import Minibatch as Minibatch
+from .saga import SAGA as SAGA
+from .saga import SAGAState as SAGAState
 from .svrg import SVRG as SVRG
 from .svrg import SVRGState as SVRGState

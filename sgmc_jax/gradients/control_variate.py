@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
@@ -36,6 +37,10 @@ def refuse_streams(name: str, estimator: Any) -> None:
         raise TypeError(f"{name} needs all of the data, but its batcher is Given")
 
 
+def _radius(radius: Any) -> Array | None:
+    return None if radius is None else _checks.one_number("radius", radius)
+
+
 class ControlVariate(BatchEstimator):
     """The estimate of the difference to a fixed centre, plus the exact sum there.
 
@@ -43,11 +48,20 @@ class ControlVariate(BatchEstimator):
     O(N^2 |x - c|^2 / n), small near the mode. The sum at the centre is computed once, by `init`;
     the centre need not be an exact mode.
 
+    Far from the centre the difference has more noise than the terms alone. With a `radius` r,
+
+        value = prior(x) + sum_{i in S} weight_i term_i(x)    where |x - c| > r,
+
+    the simple estimate. Both are unbiased and the position alone decides, so is then the value. Of
+    chains under `vmap` both are computed, else only the one that is used.
+
     Args:
         inner: the estimator whose noise is to be reduced, e.g. `Minibatch(model, Uniform(100))`.
         centre: a position near the mode; see `find_mode`.
+        radius: the Euclidean distance beyond which the simple estimate is used; `None` for never.
 
     Raises:
+        ValueError: if the radius is not positive.
         TypeError: if the data is streamed (`Given`), or the estimator is no `BatchEstimator`.
 
     Reference:
@@ -57,9 +71,12 @@ class ControlVariate(BatchEstimator):
 
     inner: BatchEstimator
     centre: Position = eqx.field(converter=_checks.real_tree("centre"))
+    radius: Array | None = eqx.field(converter=_radius, default=None)
 
     def __check_init__(self):
         refuse_streams("ControlVariate", self.inner)
+        if self.radius is not None:
+            _checks.positive("radius", self.radius)
 
     def init(self, key: Key, position: Position, data: Data) -> AnchoredState:
         return AnchoredState(
@@ -85,16 +102,33 @@ class ControlVariate(BatchEstimator):
         return self.inner.prior(position)
 
     def items(self, batch: AnchoredBatch, position: Position) -> Estimate:
-        gap = self.inner.difference(batch.inner, position, batch.centre)
-        return optax.tree.add(gap, batch.full)
+        def near() -> Estimate:
+            gap = self.inner.difference(batch.inner, position, batch.centre)
+            return optax.tree.add(gap, batch.full)
+
+        return self._switch(batch, position, near, lambda: self.inner.items(batch.inner, position))
 
     def difference(self, batch: AnchoredBatch, position: Position, centre: Position) -> Estimate:
-        return self.inner.difference(batch.inner, position, centre)
+        if self.radius is None:
+            return self.inner.difference(batch.inner, position, centre)
+        return optax.tree.sub(self.items(batch, position), self.items(batch, centre))
 
     def per_item(self, batch: AnchoredBatch, position: Position) -> PyTree:
         here = self.inner.per_item(batch.inner, position)
-        there = self.inner.per_item(batch.inner, batch.centre)
-        return optax.tree.sub(here, there)
+
+        def near() -> PyTree:
+            return optax.tree.sub(here, self.inner.per_item(batch.inner, batch.centre))
+
+        return self._switch(batch, position, near, lambda: here)
+
+    def _switch(
+        self, batch: AnchoredBatch, position: Position, near: Callable, far: Callable
+    ) -> Any:
+        """What one of the two returns, by the distance of the position to the centre."""
+        if self.radius is None:
+            return near()
+        gap = optax.tree.sub(position, batch.centre)
+        return jax.lax.cond(optax.tree.norm(gap) > self.radius, far, near)
 
     @property
     def measures_noise(self) -> bool:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Key, Keys, Position, as_keys
@@ -95,15 +95,8 @@ class Minibatch(BatchEstimator):
         return self.model.per_item(position, batch.items)
 
     def covariance(self, batch: Batch, terms: PyTree, full: bool = False) -> PyTree:
-        """`n/(n-1) sum_i a_i d_i d_i'`, d_i the deviations of the terms of the batch's n items.
-
-        a_i is w_i (w_i - 1), the weight of an item drawn without replacement, or else w_i^2.
-        """
-        weight, real = batch.weight, batch.weight > 0
-        num = jnp.maximum(jnp.sum(real), 1)
-        scale = weight * (weight - 1 if self.batcher.distinct else weight)
-        scale = jnp.where(real, scale * num / jnp.maximum(num - 1, 1), 0)
-        deviations = jax.tree.map(lambda g: _deviations(g, real, num), terms)
+        """`sum_i a_i d_i d_i'`, with the a_i and d_i of the batcher's `deviations`."""
+        scale, deviations = self.batcher.deviations(batch, terms)
         if not full:
             square = lambda d: jnp.tensordot(scale.astype(d.dtype), d * d, axes=1)
             return jax.tree.map(square, deviations)
@@ -136,10 +129,3 @@ class Minibatch(BatchEstimator):
             _checks.some_items(num_items if jax.tree.leaves(data) else None)
             _checks.finite("data", data)
         self.batcher.check(data)
-
-
-def _deviations(terms: Array, real: Array, num: Array) -> Array:
-    """The terms of items, an axis of their own, less the mean over the real ones; 0 for padding."""
-    real = real.reshape(-1, *[1] * (terms.ndim - 1))
-    mean = jnp.sum(jnp.where(real, terms, 0), axis=0) / num.astype(terms.dtype)
-    return jnp.where(real, terms - mean, 0)

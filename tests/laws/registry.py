@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sgmc_jax import (
+    SAGA,
     SPD,
     SVRG,
     AllReduce,
@@ -32,9 +33,11 @@ from sgmc_jax import (
     SimplexMirror,
     Sphere,
     Stiefel,
+    Stratified,
     Summand,
     TableCounts,
     Uniform,
+    Weighted,
     bnp,
     cycle,
     draw,
@@ -66,6 +69,7 @@ X = _rng.normal(size=(ITEMS, DIM)).astype(np.float32)
 Y = (X @ np.ones(DIM) + _rng.normal(size=ITEMS)).astype(np.float32)
 ONE_HOT = np.eye(DIM, dtype=np.float32)[_rng.integers(0, DIM, ITEMS)]
 SPHERE_DATA = 0.1 * X
+SHARES, STRATA = np.sum(X**2, axis=1), np.arange(ITEMS) % 3
 
 
 class Case(NamedTuple):
@@ -366,4 +370,9 @@ CASES = [
         DIRECTIONS,
         **_rare,
     ),
+    _on("sgld weighted", lambda h: sgld(Minibatch(MODEL, Weighted(5, SHARES)), h)),
+    _on("sgld saga", lambda h: sgld(SAGA(PLAIN), h)),
+    _on("sgld linear saga", lambda h: sgld(SAGA(Minibatch(LINEAR, Epoch(7))), h)),
+    _on("sgld stratified", lambda h: sgld(Minibatch(MODEL, Stratified(7, STRATA)), h)),
+    _on("sgld switched", lambda h: sgld(ControlVariate(PLAIN, ZERO + 0.9, radius=0.3), h)),
 ]

@@ -1,4 +1,4 @@
-"""Batchers: which items a step sees, and the weight of each."""
+"""Batches, their protocol, and those that treat all items alike."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from . import _checks, _returned
-from ._types import Data, Key, as_keys
-from .collective import Shard, as_shard, leading_axis
-from .random.feistel import permute, random_subset, round_words
+from .. import _checks, _returned
+from .._types import Data, Key, as_keys
+from ..collective import Shard, as_shard, leading_axis
+from ..random.feistel import permute, random_subset, round_words
 
 
 class Batch(eqx.Module):
@@ -54,6 +54,21 @@ class Batcher(eqx.Module):
         A batcher whose items are, say, the windows of a series returns the shard of all windows.
         """
         return shard
+
+    def deviations(self, batch: Batch, terms: PyTree) -> tuple[Array, PyTree]:
+        """Numbers a_i and rows d_i: `sum_i a_i d_i d_i'` is unbiased for the estimate's covariance.
+
+        For the items of a uniform batch a_i is `n/(n-1) w_i (w_i - 1)`, or `n/(n-1) w_i^2` if they
+        are drawn with replacement, and d_i the terms less their mean; both are 0 for padding.
+
+        Args:
+            terms: the unweighted terms of the batch's items, with a leading item axis.
+        """
+        weight, real = batch.weight, batch.weight > 0
+        num = jnp.maximum(jnp.sum(real), 1)
+        scale = weight * (weight - 1 if self.distinct else weight)
+        scale = jnp.where(real, scale * num / jnp.maximum(num - 1, 1), 0)
+        return scale, jax.tree.map(lambda g: _less_mean(g, real, num), terms)
 
     def check(self, data: Data) -> None:
         """Raise if the data is unfit for this batcher."""
@@ -184,10 +199,28 @@ def _take(shard: Shard, index: Array, num_real: Any) -> Batch:
     """The rows at `index`, the first `num_real` of which count."""
     weight = jnp.asarray(shard.size / jnp.maximum(num_real, 1), jnp.result_type(float))
     weight = jnp.where(jnp.arange(len(index)) < num_real, weight, 0)
-    items = jax.tree.map(
-        lambda x: jnp.asarray(x).at[index].get(mode="promise_in_bounds"), shard.items
-    )
-    return Batch(items, weight, index)
+    return Batch(rows(shard.items, index), weight, index)
+
+
+def rows(items: PyTree, index: Array) -> PyTree:
+    """The items at indices that are known to be in bounds."""
+    return jax.tree.map(lambda x: jnp.asarray(x).at[index].get(mode="promise_in_bounds"), items)
+
+
+def _less_mean(terms: Array, real: Array, num: Array) -> Array:
+    """The terms of items, an axis of their own, less the mean over the real ones; 0 for padding."""
+    real = real.reshape(-1, *[1] * (terms.ndim - 1))
+    mean = jnp.sum(jnp.where(real, terms, 0), axis=0) / num.astype(terms.dtype)
+    return jnp.where(real, terms - mean, 0)
+
+
+def one_each(name: str, num: int, capacity: int) -> None:
+    """Raise unless there are as many numbers of that name as items."""
+    if num != capacity:
+        raise ValueError(
+            f"{name} must be one an item, got {num} for {capacity}; with data in shards there are "
+            "none for a shard's own items"
+        )
 
 
 def _fits(batch_size: int, data: Data) -> None:
