@@ -74,7 +74,7 @@ def kernels():
         "sggmc": (sggmc(grad(Full()), Sphere(), 0.05, 2.0), 0.03),
         "sggmc, batches": (sggmc(grad(Uniform(2)), Sphere(), 0.02, 4.0), 0.04),
         "gsgnht, batches": (gsgnht(grad(Uniform(2)), Sphere(), 0.04, 2.0), 0.03),
-        "from scratch": (sggmc(grad(Full(), fresh=True), Sphere(), 0.02, 4.0), 0.04),
+        "from scratch": (sggmc(grad(Full(), fresh=True), Sphere(), 0.02, 4.0), 0.05),
     }
 
 
