@@ -187,3 +187,16 @@ def with_keys(function: Callable, *args: Any) -> Any:
             f"{name} takes its key for a JAX key, but it is Keys(noise, batch, count): draw "
             "with as_keys(key).noise, and a batcher with as_keys(key).batch"
         ) from error
+
+
+def probabilities(where: str, x: Any, tolerance: float) -> None:
+    """Raise unless concrete numbers are positive and sum to one along their last axis."""
+    value = np.asarray(x, np.float64)
+    if value.ndim == 0:
+        raise ValueError(f"{where} must be a vector to lie on a simplex, got a scalar")
+    error = np.max(np.abs(np.sum(value, axis=-1) - 1), initial=0.0)
+    if error > tolerance or np.min(value, initial=1.0) <= 0:
+        raise ValueError(
+            f"{where} must be positive and sum to one along its last axis, got a least entry of "
+            f"{np.min(value):.2g} and a sum off by {error:.2g}"
+        )

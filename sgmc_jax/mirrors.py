@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from . import _checks
 from ._types import Position
 
 Dual = Any  # a pytree of dual coordinates
@@ -108,16 +109,8 @@ class SimplexMirror(Mirror):
 
     def check(self, x: Position) -> None:
         for path, leaf in jax.tree_util.tree_leaves_with_path(x):
-            value = np.asarray(leaf, np.float64)
             where = f"position{jax.tree_util.keystr(path)}"
-            if value.ndim == 0:
-                raise ValueError(f"{where} must be a vector to lie on a simplex, got a scalar")
-            error = np.max(np.abs(np.sum(value, axis=-1) - 1), initial=0.0)
-            if error > _TOLERANCE or np.min(value, initial=1.0) <= 0:
-                raise ValueError(
-                    f"{where} must be positive and sum to one along its last axis, got a least "
-                    f"entry of {np.min(value):.2g} and a sum off by {error:.2g}"
-                )
+            _checks.probabilities(where, leaf, _TOLERANCE)
 
 
 def _padded(y: Float[Array, "*b K-1"]) -> Float[Array, "*b K"]:

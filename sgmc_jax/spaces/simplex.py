@@ -103,15 +103,7 @@ class Simplex(ArraySpace):
         return math.prod(shape[:-1]) * (shape[-1] - 1)
 
     def check_array(self, where: str, x: Any) -> None:
-        value = np.asarray(x, np.float64)
-        if value.ndim == 0:
-            raise ValueError(f"{where} must be a vector to lie on a simplex, got a scalar")
-        error = np.max(np.abs(np.sum(value, axis=-1) - 1), initial=0.0)
-        if error > _TOLERANCE or np.min(value, initial=1.0) <= 0:
-            raise ValueError(
-                f"{where} must be positive and sum to one along its last axis, got a least entry "
-                f"of {np.min(value):.2g} and a sum off by {error:.2g}"
-            )
+        _checks.probabilities(where, x, _TOLERANCE)
 
 
 def _root(x: Array) -> Array:

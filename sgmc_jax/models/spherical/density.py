@@ -56,12 +56,8 @@ class Prior(eqx.Module):
         return log_bessel_series(self.vocabulary / 2 - 1, length)
 
 
-class GivenProportions(Model):
-    """log p(topics, v | theta): items are pairs of a document and its proportions (draws, K).
-
-    The log likelihood kappa v'beta theta / |beta theta|, its mean over the draws, needs documents
-    and topics only by beta'v, (n, K), and beta'beta, (K, K): so does all that is done with theta.
-    """
+class TopicModel(Model):
+    """A model of topics whose likelihood is that of a batch: what its subclasses have in common."""
 
     prior_law: Prior
 
@@ -70,6 +66,14 @@ class GivenProportions(Model):
 
     def loglik(self, position: Position, item: Any) -> Array:
         return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
+
+
+class GivenProportions(TopicModel):
+    """log p(topics, v | theta): items are pairs of a document and its proportions (draws, K).
+
+    The log likelihood kappa v'beta theta / |beta theta|, its mean over the draws, needs documents
+    and topics only by beta'v, (n, K), and beta'beta, (K, K): so does all that is done with theta.
+    """
 
     def loglik_batch(self, position: Position, items: Any) -> Array:
         vectors, theta = items
@@ -100,7 +104,7 @@ class GivenProportions(Model):
         return Estimate(value, jnp.sum(share * along / length))
 
 
-class Marginal(Model):
+class Marginal(TopicModel):
     """log p(topics, v), the proportions integrated out by draws of their prior.
 
         log p(v | beta) ~ log mean_n exp(kappa v'beta theta_n / |beta theta_n|),   theta_n ~ Dir
@@ -109,14 +113,7 @@ class Marginal(Model):
     own, near that of the topics.
     """
 
-    prior_law: Prior
     theta: Float[Array, "n k"]
-
-    def logprior(self, position: Position) -> Array:
-        return self.prior_law.logdensity(position)
-
-    def loglik(self, position: Position, item: Any) -> Array:
-        return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
 
     def loglik_batch(self, position: Position, items: Any) -> Array:
         theta = self.theta.astype(position.dtype)

@@ -20,13 +20,13 @@ from ...gradients import KeptState, Latent
 from ...gradients.kept import KeptLatents
 from ...model import Model
 from ...spaces import Sphere
-from .density import Prior, gram, in_parts, inner_products
+from .density import Prior, TopicModel, gram, in_parts, inner_products
 from .documents import UnitVectors, check_vectors
 
 _RATE = 0.2  # of the ascent over log a
 
 
-class Bound(Model):
+class Bound(TopicModel):
     """The evidence's lower bound as a function of the topics' means b_k, by the delta method.
 
     Items are pairs of a document and log a_d, of its proportions' law Dir(a_d):
@@ -36,14 +36,6 @@ class Bound(Model):
 
     which is an approximation, and no bound: E of a quotient is taken for the quotient of E.
     """
-
-    prior_law: Prior
-
-    def logprior(self, position: Position) -> Array:
-        return self.prior_law.logdensity(position)
-
-    def loglik(self, position: Position, item: Any) -> Array:
-        return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
 
     def loglik_batch(self, position: Position, items: Any) -> Array:
         vectors, log_a = items
