@@ -16,7 +16,7 @@ from jaxtyping import Array, PyTree
 
 from . import _tree
 from .collective import holds_collective, shared_part
-from .contract import Contract
+from .contract import Contract, Cost
 
 Position = PyTree
 Data = PyTree
@@ -246,6 +246,11 @@ class Estimator(eqx.Module):
     """Whether the data may be a batch that stands for more."""
     tells_covariance: ClassVar[bool] = False
     """Whether estimates have a `covariance`, for letters to subtract from their noise."""
+
+    @property
+    def cost(self) -> Cost | None:
+        """What an estimate costs, or `None` if that is not known."""
+        return None
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         """The estimator's own state; most have none."""

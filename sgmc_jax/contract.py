@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
+
+
+class Cost(NamedTuple):
+    """What a step costs, in gradients of one item's term.
+
+    Args:
+        items: those of the items of batches.
+        passes: the number of times that all of the data is passed over.
+    """
+
+    items: float = 0.0
+    passes: float = 0.0
+
+    def times(self, number: float) -> Cost:
+        return Cost(self.items * number, self.passes * number)
+
+    def plus(self, other: Cost) -> Cost:
+        return Cost(self.items + other.items, self.passes + other.passes)
+
+    def evaluations(self, num_items: int) -> float:
+        """The number of gradients where there are so many items; without data one a pass."""
+        return self.items + self.passes * max(num_items, 1)
 
 
 class Contract(NamedTuple):
@@ -20,23 +43,27 @@ class Contract(NamedTuple):
         shards: whether it may be given a part of the data on each of many shards: `True` if it
             sums over them, `False` if it would take its part for all of the data, `None` if it
             looks at no data, or sees to that itself.
+        cost: that of a step, or `None` if it is not known.
     """
 
     capacity: int | None = None
     blocks: frozenset[int] = frozenset()
     streams: bool = False
     shards: bool | None = None
+    cost: Cost | None = None
 
     @classmethod
     def join(cls, contracts: Iterable[Contract]) -> Contract:
         """The contract of several kernels that take turns."""
         contracts = list(contracts)
         shards = {contract.shards for contract in contracts}
+        costs = [contract.cost for contract in contracts if contract.cost is not None]
         return cls(
             capacity=max((c.capacity for c in contracts if c.capacity is not None), default=None),
             blocks=frozenset().union(*(contract.blocks for contract in contracts)),
             streams=all(contract.streams for contract in contracts),
             shards=False if False in shards else True if True in shards else None,
+            cost=reduce(Cost.plus, costs) if len(costs) == len(contracts) else None,
         )
 
 

@@ -203,7 +203,11 @@ class Splitting(Kernel):
         return SplittingState(*phase[:3], carried, estimator, state.count + 1), info
 
     def contract(self, position: Position) -> Contract:
-        return Contract(streams=self.grad.streams, shards=holds_collective(self.grad))
+        once = self.grad.cost
+        num = _num_estimates([self.pieces[letter] for letter in self.word], self._carries)
+        cost = None if once is None else once.times(num)
+        shards = holds_collective(self.grad)
+        return Contract(streams=self.grad.streams, shards=shards, cost=cost)
 
     def finite(self, state: SplittingState) -> Array:
         return _tree.all_finite((state.position, state.momentum))

@@ -15,6 +15,7 @@ from jaxtyping import Array, Int, PyTree
 from .. import _checks
 from .._types import Data, Key, Position, as_keys
 from ..collective import Shard, as_shard, leading_axis
+from ..contract import Cost
 from ..model import ItemSum
 from ..random.feistel import random_subset
 from .uniform import Batch, Batcher, one_each, rows
@@ -69,6 +70,10 @@ class Stratified(Batcher):
         self.sizes = jnp.asarray(numbers, jnp.int32)
         self.stratum = jnp.asarray(np.repeat(np.arange(len(numbers)), numbers), jnp.int32)
         self.largest = int(counts.max()), int(numbers.max())
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(len(self.stratum))
 
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         shard, (bound, most) = as_shard(data), self.largest

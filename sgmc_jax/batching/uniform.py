@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 from .. import _checks, _returned
 from .._types import Data, Key, as_keys
 from ..collective import Shard, as_shard, leading_axis
+from ..contract import Cost
 from ..random.feistel import permute, random_subset, round_words
 
 
@@ -39,6 +40,11 @@ class Batcher(eqx.Module):
     """Whether the data argument is itself a batch."""
     distinct: ClassVar[bool] = True
     """Whether no batch holds an item twice."""
+
+    @property
+    def cost(self) -> Cost | None:
+        """What a gradient of each item of a batch costs, or `None` if that is not known."""
+        return None
 
     def init(self, key: Key, data: Data) -> PyTree:
         """The batcher's own state; most have none."""
@@ -79,6 +85,10 @@ class Full(Batcher):
 
     exact: ClassVar[bool] = True
 
+    @property
+    def cost(self) -> Cost:
+        return Cost(passes=1)
+
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         shard = as_shard(data)
         weight = shard.mask.astype(jnp.float32)
@@ -110,6 +120,10 @@ class Uniform(Batcher):
     @property
     def distinct(self) -> bool:
         return not self.replace
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.batch_size)
 
     def __check_init__(self):
         _checks.whole("batch_size", self.batch_size)
@@ -148,6 +162,10 @@ class Epoch(Batcher):
 
     def __check_init__(self):
         _checks.whole("batch_size", self.batch_size)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.batch_size)
 
     def init(self, key: Key, data: Data) -> EpochState:
         return EpochState(round_words(as_keys(key).batch), jnp.zeros((), jnp.int32))

@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 from .. import _checks
 from .._types import Data, Key, Position, as_keys
 from ..collective import Shard, as_shard, leading_axis
+from ..contract import Cost
 from ..model import ItemSum
 from .uniform import Batch, Batcher, one_each, rows
 
@@ -67,6 +68,10 @@ class Weighted(Batcher):
         self.batch_size = int(batch_size)
         self.probabilities = jnp.asarray(shares / _WORDS, jnp.result_type(float))
         self.edges = jnp.asarray(np.cumsum(shares)[:-1].astype(np.uint32))
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.batch_size)
 
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         shard = as_shard(data)

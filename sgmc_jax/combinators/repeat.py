@@ -50,7 +50,9 @@ class Repeat(Kernel):
         return replace(self, kernel=kernel), state
 
     def contract(self, position: Position) -> Contract:
-        return self.kernel.contract(position)
+        contract = self.kernel.contract(position)
+        once = contract.cost
+        return contract._replace(cost=None if once is None else once.times(self.num_steps))
 
     def finite(self, state: Any) -> Array:
         return self.kernel.finite(state)

@@ -214,6 +214,10 @@ class _Slots(Euclidean):
 
     counts: Int[Array, " K"]
 
+    def __init__(self, counts: Int[Array, " K"]):
+        super().__init__()
+        self.counts = counts
+
     @property
     def embedded(self) -> bool:
         return False

@@ -9,6 +9,7 @@ from jaxtyping import PyTree
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
 from ..collective import Collective, PerShard
+from ..contract import Cost
 
 
 class AllReduce(BatchEstimator):
@@ -44,6 +45,10 @@ class AllReduce(BatchEstimator):
     @property
     def measures_noise(self) -> bool:
         return self.inner.measures_noise
+
+    @property
+    def cost(self) -> Cost | None:
+        return self.inner.cost
 
     def init(self, key: Key, position: Position, data: Data) -> PerShard:
         return PerShard(self.inner.init(self._local(key), position, data))

@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
+from ..contract import Cost
 
 
 class AnchoredState(NamedTuple):
@@ -77,6 +78,11 @@ class ControlVariate(BatchEstimator):
         refuse_streams("ControlVariate", self.inner)
         if self.radius is not None:
             _checks.positive("radius", self.radius)
+
+    @property
+    def cost(self) -> Cost | None:
+        once = self.inner.cost
+        return None if once is None else once.times(2)
 
     def init(self, key: Key, position: Position, data: Data) -> AnchoredState:
         return AnchoredState(

@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks, _tree
 from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Position
+from ..contract import Cost
 
 
 class FisherState(NamedTuple):
@@ -100,6 +101,11 @@ class EmpiricalFisher(Estimator):
     @property
     def streams(self) -> bool:
         return self.inner.streams
+
+    @property
+    def cost(self) -> Cost | None:
+        once = self.inner.cost
+        return None if once is None else once.times(2)
 
     def init(self, key: Key, position: Position, data: Data) -> FisherState:
         covariance = jax.tree.map(jnp.zeros_like, position)

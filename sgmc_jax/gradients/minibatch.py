@@ -14,6 +14,7 @@ from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Key, Keys, Position, as_keys
 from ..batching import Batch, Batcher
 from ..collective import Shard, as_shard, leading_axis
+from ..contract import Cost
 from ..model import ItemSum
 
 _FULL_CHUNK = 16_384  # items per piece of a pass over all data
@@ -75,6 +76,10 @@ class Minibatch(BatchEstimator):
     @property
     def streams(self) -> bool:
         return self.batcher.streams
+
+    @property
+    def cost(self) -> Cost | None:
+        return self.batcher.cost
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         return self.batcher.init(key, data)

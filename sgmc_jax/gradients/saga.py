@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 from .. import _checks
 from .._types import Data, Estimate, Estimator, Key, Position, as_keys
 from ..collective import as_shard
+from ..contract import Cost
 from ..model import ItemSum
 from .allocation import Latent
 from .kept import KeptLatents, KeptState
@@ -94,6 +95,10 @@ class SAGA(Estimator):
         if self.refresh_every is not None:
             _checks.whole("refresh_every", self.refresh_every)
         self._kept.check()
+
+    @property
+    def cost(self) -> Cost | None:
+        return self.inner.cost
 
     def init(self, key: Key, position: Position, data: Data) -> SAGAState:
         kept = self._kept.init(key, position, data)

@@ -11,6 +11,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Position, as_keys
+from ..contract import Cost
 from .control_variate import AnchoredState, ControlVariate, refuse_streams
 
 
@@ -48,6 +49,11 @@ class SVRG(Estimator):
     def __check_init__(self):
         _checks.whole("every", self.every)
         refuse_streams("SVRG", self.inner)
+
+    @property
+    def cost(self) -> Cost | None:
+        once = self.inner.cost
+        return None if once is None else once.times(2).plus(Cost(passes=1 / self.every))
 
     def init(self, key: Key, position: Position, data: Data) -> SVRGState:
         inner = self.inner.init(key, position, data)

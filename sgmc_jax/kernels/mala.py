@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from .. import _checks
 from .._types import Estimator
 from ..combinators import Metropolis
+from ..spaces import Space
 from .hmc import hmc
 
 
-def mala(grad: Estimator, step_size: Any) -> Metropolis:
+def mala(grad: Estimator, step_size: Any, *, space: Space | None = None) -> Metropolis:
     """The Metropolis-adjusted Langevin algorithm with the exact gradient.
 
     Proposes x' = x + h g(x) + N(0, 2 h) and accepts with probability min(1, a),
@@ -26,6 +27,7 @@ def mala(grad: Estimator, step_size: Any) -> Metropolis:
     Args:
         grad: an exact estimator, `Minibatch(model, Full())`.
         step_size: h > 0, as in `sgld`.
+        space: where positions live, R^n by default; `Euclidean(scale)` for a preconditioner.
 
     Returns:
         A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energy error).
@@ -49,4 +51,5 @@ def mala(grad: Estimator, step_size: Any) -> Metropolis:
     _checks.positive("step_size", step_size)
     if callable(step_size):
         raise TypeError("step_size must be a number for mala: a schedule breaks detailed balance")
-    return hmc(grad, jnp.sqrt(2 * _checks.as_real(step_size, "step_size")), num_integration_steps=1)
+    leap = jnp.sqrt(2 * _checks.as_real(step_size, "step_size"))
+    return hmc(grad, leap, num_integration_steps=1, space=space)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._types import Estimator
-from ..spaces import Euclidean
+from ..spaces import Euclidean, Space
 from ..splitting import Splitting
 from .sggmc import sggmc
 
@@ -18,6 +18,7 @@ def sghmc(
     temperature: Any = 1.0,
     noise_covariance: Any = None,
     word: str = "ABOBA",
+    space: Space | None = None,
 ) -> Splitting:
     """Stochastic gradient Hamiltonian Monte Carlo: underdamped Langevin dynamics.
 
@@ -49,6 +50,7 @@ def sghmc(
             t = h / c: `"ABOBA"` (the default, also called AKOKA), `"BAOAB"`, `"OBABO"`, `"EA"`
             (Chen et al.) or `"AFBNFA"` (the ABOBA of Chen, Ding and Carin and of Liu, Zhu and
             Song).
+        space: `Euclidean(scale)` for a mass matrix, `sggmc` for any other space.
 
     Returns:
         A kernel with `SplittingState` and `SplittingInfo`.
@@ -74,7 +76,7 @@ def sghmc(
     """
     return sggmc(
         grad,
-        Euclidean(),
+        Euclidean() if space is None else space,
         step_size,
         friction,
         temperature=temperature,
