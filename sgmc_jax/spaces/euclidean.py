@@ -53,6 +53,7 @@ class Euclidean(Space):
 
     scale: PyTree | None
     cholesky: Float[Array, "d d"] | None
+    inverse: Float[Array, "d d"] | None  # S^-1: to solve for it in every step costs more
 
     def __init__(self, scale: Any = None, *, cholesky: Any = None):
         if scale is not None and cholesky is not None:
@@ -61,8 +62,11 @@ class Euclidean(Space):
         for leaf in jax.tree.leaves(self.scale):
             _checks.positive("scale", leaf)
         self.cholesky = None if cholesky is None else _checks.as_real(cholesky, "cholesky")
+        self.inverse = None
         if self.cholesky is not None:
             _check_triangular(self.cholesky)
+            identity = jnp.eye(len(self.cholesky), dtype=self.cholesky.dtype)
+            self.inverse = solve_triangular(self.cholesky, identity, lower=True)
 
     @property
     def embedded(self) -> bool:
@@ -85,10 +89,10 @@ class Euclidean(Space):
         return self._times(_tree.normal_like(key, x))
 
     def squared_norm(self, x: Position, v: Vector) -> Array:
-        if self.cholesky is not None:
+        if self.inverse is not None:
             flat, _ = ravel_pytree(v)
-            whitened = solve_triangular(self.cholesky.astype(flat.dtype), flat, lower=True)
-            return jnp.vdot(whitened, whitened)
+            white = self.inverse.astype(flat.dtype) @ flat
+            return jnp.vdot(white, white)
         if self.scale is not None:
             v = self._scaled(jnp.divide, v)
         return super().squared_norm(x, v)

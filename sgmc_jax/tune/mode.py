@@ -98,7 +98,7 @@ def _lbfgs(
     size, solver = max(as_shard(data).size, 1), optax.lbfgs()
 
     def loss(x: Position) -> Array:
-        return -_exact(grad, x, data).logdensity / size
+        return -exact_estimate(grad, x, data).logdensity / size
 
     def unfinished(carry: tuple) -> Array:
         _, _, gradient_norm, step = carry
@@ -116,7 +116,8 @@ def _lbfgs(
     return jax.lax.while_loop(unfinished, one, start)[0]
 
 
-def _exact(grad: Minibatch, position: Position, data: Data) -> Estimate:
+def exact_estimate(grad: Minibatch, position: Position, data: Data) -> Estimate:
+    """The gradient from all of the data, and the log posterior."""
     return optax.tree.add(grad.prior(position), grad.full(position, data))
 
 

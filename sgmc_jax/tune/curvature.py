@@ -1,0 +1,101 @@
+"""The curvature of a log posterior at one point, and the scale of a posterior that it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from .. import _tree
+from .._types import Data, Estimator, Keys, Position
+from ..batching import Full, Uniform
+from ..collective import leading_axis
+from ..gradients import Minibatch
+from ..model import Model
+
+DENSE = 256  # the largest dimension in which a Hessian is computed entry by entry
+_BATCH = 16_384  # items that it is computed from
+_PROBES = 32
+
+
+def num_items(data: Data) -> int:
+    """The number of items of the data, 0 if there is none."""
+    return leading_axis(data) if jax.tree.leaves(data) else 0
+
+
+def on_batch(model: Model, data: Data) -> Minibatch:
+    """An estimator of the gradient from all of the data, or from many of its items."""
+    whole = num_items(data) <= _BATCH
+    return Minibatch(model, Full() if whole else Uniform(_BATCH))
+
+
+@eqx.filter_jit
+def hessian(key: Any, grad: Estimator, position: Position, data: Data) -> Float[Array, "d d"]:
+    """Minus the Hessian of the log density, from one batch."""
+    product = _product(key, grad, position, data)
+    columns = jax.lax.map(product, jnp.eye(_tree.size(position)))
+    return (columns + columns.T) / 2
+
+
+@eqx.filter_jit
+def row_norms(key: Any, grad: Estimator, position: Position, data: Data) -> Float[Array, " d"]:
+    """The norm of each row of the Hessian, by random signs: no less than its diagonal."""
+    batch_key, probe_key = jax.random.split(key)
+    product = _product(batch_key, grad, position, data)
+    signs = jax.random.rademacher(probe_key, (_PROBES, _tree.size(position)), float)
+    return jnp.sqrt(jnp.mean(jax.lax.map(product, signs) ** 2, axis=0))
+
+
+def _product(key: Any, grad: Estimator, position: Position, data: Data) -> Callable:
+    """`v -> -H v`, always from the same batch."""
+    flat, unravel = ravel_pytree(position)
+    keys, estate = Keys(key, key, None), grad.init(key, position, data)
+
+    def gradient(flat: Array) -> Array:
+        return ravel_pytree(grad.estimate(keys, estate, unravel(flat), data)[0].value)[0]
+
+    return lambda v: -jax.jvp(gradient, (flat,), (v.astype(flat.dtype),))[1]
+
+
+def diagonal_scale(key: Any, grad: Estimator, position: Position, data: Data) -> Position:
+    """One over the root of the curvature in each coordinate, shaped like the position.
+
+    Raises:
+        ValueError: if the curvature of a coordinate is not positive.
+    """
+    flat, unravel = ravel_pytree(position)
+    if flat.size <= DENSE:
+        curvature = jnp.diag(hessian(key, grad, position, data))
+    else:
+        curvature = row_norms(key, grad, position, data)
+    least = float(jnp.min(curvature))
+    if not (least > 0 and np.isfinite(least)):
+        raise ValueError(
+            f"the log posterior is not curved downwards at the position: the least curvature of a "
+            f"coordinate is {least:.3g}"
+        )
+    return unravel((1 / jnp.sqrt(curvature)).astype(flat.dtype))
+
+
+def cholesky_of_inverse(matrix: Any) -> Float[np.ndarray, "d d"]:
+    """The lower triangular S of `S S' = H^-1`, in double precision.
+
+    Raises:
+        ValueError: if H is not positive definite, as far as single precision can tell.
+    """
+    h = np.asarray(matrix, np.float64)
+    scale = np.sqrt(np.diag(h)) if np.all(np.diag(h) > 0) else np.full(len(h), np.nan)
+    correlated = h / scale / scale[:, None]  # coordinates may differ in scale by any factor
+    least = np.linalg.eigvalsh(correlated)[0] if np.all(np.isfinite(correlated)) else np.nan
+    if not least > 1e-6 * len(h):
+        raise ValueError(
+            "the log posterior is not curved downwards in every direction at the position: the "
+            f"least eigenvalue of its scaled Hessian is {least:.2g}"
+        )
+    return np.linalg.cholesky(np.linalg.inv(correlated) / scale / scale[:, None])

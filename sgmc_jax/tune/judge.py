@@ -1,0 +1,90 @@
+"""How draws are judged: by their kernel Stein discrepancy, in units of the posterior's scale."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from .. import _checks, _returned
+from .._types import Data, Estimator, Keys, Position
+from ..batching import Full
+from ..diagnostics import ksd
+from ..gradients import Minibatch
+from ..model import Model
+from .curvature import diagonal_scale, on_batch
+
+
+class Judge(NamedTuple):
+    """By which scores, in which units, how many draws, after which share of the steps."""
+
+    grad: Estimator
+    scale: Position
+    max_draws: int
+    burn_in: float
+
+    def verdict(self, key: Any, trace: PyTree, data: Data) -> tuple[float, float]:
+        """The discrepancy and the temperature of draws with leading axes of chains and draws.
+
+        The configurational temperature is minus the mean of (x - mean x).s over the dimension, s
+        being the score: 1 for draws of the target. It sees what the discrepancy does not: draws so
+        far out in flat tails that their scores vanish and no two are near each other.
+        """
+        num = jax.tree.leaves(trace)[0].shape[1]
+        later = jax.tree.map(lambda x: x[:, math.floor(self.burn_in * num) :], trace)
+        draws = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), later)
+        num = len(jax.tree.leaves(draws)[0])
+        chosen = np.linspace(0, num - 1, min(num, self.max_draws)).round().astype(int)
+        draws = jax.tree.map(lambda x: jnp.asarray(x[chosen]), draws)
+        points, scores = _scaled_scores(key, self.grad, self.scale, draws, data)
+        # scores with noise are not independent of themselves: pairs of distinct draws alone
+        value = float(ksd(points, scores, statistic="v" if self.grad.exact else "u"))
+        temperature = float(-jnp.mean((points - points.mean(0)) * scores))
+        return value if math.isfinite(value) else math.inf, temperature
+
+
+def as_judge(
+    key: Any, model: Any, position: Position, data: Data, scale: Any, max_draws: int, burn_in: float
+) -> Judge:
+    """The judge of a model, by exact scores, or of an estimator, by those it draws."""
+    _checks.whole("max_draws", max_draws, 2)
+    if not 0 <= burn_in < 1:
+        raise ValueError(f"burn_in must be a share of the steps, in [0, 1), got {burn_in}")
+    if not isinstance(model, Model | Estimator):
+        raise TypeError(
+            f"model must be a Model, or an estimator of its gradient, got {type(model).__name__}"
+        )
+    known = isinstance(model, Model)
+    if scale is None:
+        try:
+            scale = diagonal_scale(key, on_batch(model, data) if known else model, position, data)
+        except ValueError as error:
+            raise ValueError(f"scale must be given: {error}") from error
+    for leaf in jax.tree.leaves(scale):
+        _checks.positive("scale", leaf)
+    if jnp.ndim(scale) == 0:
+        scale = jax.tree.map(lambda x: jnp.full_like(x, scale), position)
+    _returned.like("scale", scale, position, "the position")
+    return Judge(Minibatch(model, Full()) if known else model, scale, max_draws, burn_in)
+
+
+@eqx.filter_jit
+def _scaled_scores(
+    key: Any, grad: Estimator, scale: Position, draws: PyTree, data: Data
+) -> tuple[Float[Array, "K d"], Float[Array, "K d"]]:
+    """Draws in units of the scale and the scores there, each from a batch of its own."""
+    estate = grad.init(key, jax.tree.map(lambda x: x[0], draws), data)
+    unit = ravel_pytree(scale)[0]
+
+    def one(draw: tuple[Array, Position]) -> tuple[Array, Array]:
+        own, position = jax.random.fold_in(key, draw[0]), draw[1]
+        estimate, _ = grad.estimate(Keys(own, own, None), estate, position, data)
+        return ravel_pytree(position)[0] / unit, ravel_pytree(estimate.value)[0] * unit
+
+    return jax.lax.map(one, (jnp.arange(len(jax.tree.leaves(draws)[0])), draws))

@@ -1,0 +1,143 @@
+"""Settings run side by side in rounds, after each of which the worst are left out."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import defaultdict
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from .._types import Data, Kernel
+from ..run import Run
+from ..runner.programs import Static
+from ..sample import sample
+from .arms import Arm, Setting, Tuned
+from .judge import Judge
+
+_FEWEST = 20  # steps of a round, from less of which nothing can be told
+_HOTTEST = 2.0  # the temperature of draws that a discrepancy can be trusted on
+
+
+class Racer:
+    """A setting: its kernel, the gradients that a step of it takes, and its chains so far."""
+
+    def __init__(self, setting: Setting, kernel: Kernel, cost: float):
+        self.setting, self.kernel, self.cost = setting, kernel, cost
+        self.run: Run | None = None
+        self.traces: list[PyTree] = []
+        self.rounds, self.thin, self.ksd, self.temperature = 0, 1, math.inf, math.nan
+
+    @property
+    def form(self) -> Any:
+        """Equal for kernels that one program runs: they differ in nothing but numbers."""
+        numbers, static = eqx.partition(self.kernel, eqx.is_array)
+        return Static(static), tuple((x.shape, x.dtype) for x in jax.tree.leaves(numbers))
+
+    def ran(self, run: Run) -> None:
+        self.run, self.rounds = run, self.rounds + 1
+        self.traces.append(run.trace)
+
+    def judged(self, key: Any, judge: Judge, data: Data) -> None:
+        """By the draws of all rounds."""
+        assert self.run is not None
+        trace = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.traces)
+        finite = np.all(self.run.stopped < 0)
+        self.ksd, self.temperature = math.inf, math.nan
+        if finite:
+            self.ksd, self.temperature = judge.verdict(key, trace, data)
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """The least is the best."""
+        return not self.temperature < _HOTTEST, self.ksd
+
+
+class Race:
+    """The settings that are left, their chains, and the budget of each round."""
+
+    def __init__(self, racers: list[Racer], judge: Judge, position: Any, data: Data, chains: int):
+        self.racers, self.live, self.judge = racers, list(racers), judge
+        self.position, self.data, self.num_chains = position, data, chains
+
+    def round(self, key: Any, budget: float) -> None:
+        """All that are left go on, each for an equal part of the budget, and are judged."""
+        sample_key, judge_key = jax.random.split(key)
+        groups = defaultdict(list)
+        for racer in self.live:
+            groups[racer.form].append(racer)
+        for group in groups.values():
+            cost = max(racer.cost for racer in group)
+            steps = math.floor(budget / len(self.live) / self.num_chains / cost)
+            if steps < _FEWEST:
+                raise ValueError(
+                    f"budget is too small: it leaves {steps} steps to a setting in a round, at "
+                    f"least {_FEWEST} are needed"
+                )
+            self._advance(sample_key, group, steps)
+        for racer in self.live:
+            racer.judged(judge_key, self.judge, self.data)
+
+    def keep(self, number: int) -> None:
+        """Leave out all but the best."""
+        self.live = sorted(self.live, key=lambda racer: racer.rank)[:number]
+
+    def result(self) -> Tuned:
+        best = min(self.live, key=lambda racer: racer.rank)
+        if best.run is None or not math.isfinite(best.ksd):
+            raise FloatingPointError(
+                "no setting kept its chains finite: give smaller step sizes, or a better position"
+            )
+        return Tuned(best.kernel, best.setting, best.run, [self._arm(r) for r in self.racers])
+
+    def _arm(self, racer: Racer) -> Arm:
+        steps = 0 if racer.run is None else racer.run.num_steps
+        spent = steps * self.num_chains * racer.cost
+        return Arm(racer.setting, racer.ksd, racer.temperature, steps, spent, racer.rounds)
+
+    def _advance(self, key: Any, group: list[Racer], num_steps: int) -> None:
+        """So many steps of kernels of one form, in one program."""
+        runs = [racer.run for racer in group if racer.run is not None]
+        if not runs:
+            for racer in group:
+                racer.thin = max(1, num_steps * self.num_chains // (2 * self.judge.max_draws))
+        thin = group[0].thin
+        with warnings.catch_warnings():
+            # of chains that did not stay finite: what they are for is to be told by an arm
+            warnings.simplefilter("ignore", UserWarning)
+            run = sample(
+                key,
+                _stack([racer.kernel for racer in group]),
+                _stack_runs(runs) if runs else self.position,
+                self.data,
+                num_steps=num_steps - num_steps % thin,
+                num_chains=self.num_chains,
+                thin=thin,
+                kernel_axis=0,
+                position_axis=None,
+            )
+        for i, racer in enumerate(group):
+            racer.ran(_unstacked(run, i))
+
+
+def _stack(kernels: list[Kernel]) -> Kernel:
+    """Kernels of one form as one with a leading axis."""
+    numbers = [eqx.filter(kernel, eqx.is_array) for kernel in kernels]
+    return eqx.combine(jax.tree.map(lambda *x: jnp.stack(x), *numbers), kernels[0])
+
+
+def _stack_runs(runs: list[Run]) -> Run:
+    state, stopped = jax.tree.map(lambda *x: np.stack(x), *[(r.state, r.stopped) for r in runs])
+    return replace(runs[0], state=state, stopped=stopped, axes=("kernel", *runs[0].axes))
+
+
+def _unstacked(run: Run, i: int) -> Run:
+    """The run of one of the kernels."""
+    fields = {name: getattr(run, name) for name in ("trace", "info", "state", "stopped")}
+    return replace(run, **jax.tree.map(lambda x: x[i], fields), axes=run.axes[1:])

@@ -1,0 +1,233 @@
+"""The settings of a kernel, chosen by kernel Stein discrepancy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import jax
+
+from .. import _checks, _tree
+from .._types import Data, Estimator, Kernel, Position
+from ..combinators import require_kernel
+from ..model import Model
+from .arms import Setting, Tuned
+from .curvature import num_items
+from .judge import as_judge
+from .race import Race, Racer
+
+Grid = Mapping[str, Sequence[Any]] | Sequence[Setting]
+
+
+def grid_search(
+    key: Any,
+    model: Model | Estimator,
+    make_kernel: Callable[..., Kernel],
+    grid: Grid,
+    position: Position,
+    data: Data,
+    *,
+    budget: float,
+    num_chains: int = 1,
+    burn_in: float = 0.5,
+    scale: Any = None,
+    max_draws: int = 1_000,
+    cost: Callable[[Setting], float] | None = None,
+) -> Tuned:
+    """The setting of a grid whose draws have the least kernel Stein discrepancy.
+
+    Every setting is given an equal part of the budget, so that one with smaller batches makes more
+    steps; its draws, without a first share of them and thinned, are judged by `ksd`. The
+    discrepancy has no normalising constant, and unlike an effective sample size it grows with the
+    bias of a large step as it does with the slow mixing of a small one. It is blind to draws far
+    out in flat tails; those are known by their temperature, of which `Arm` tells.
+
+    Settings that differ in numbers (step size, friction, temperature) are run side by side in one
+    compiled program; each word and each batch size has a program of its own. All use the same
+    random numbers.
+
+    Args:
+        key: a random key: the same key gives the same result.
+        model: whose scores judge: a `Model`, exactly, which takes a pass over all of the data for
+            each draw; or an estimator of its gradient, such as a `ControlVariate`, by a new batch
+            for each draw. These passes are not counted in the budget.
+        make_kernel: the settings as arguments `->` a kernel.
+        grid: the values of each argument, of which all combinations are tried; or a sequence of
+            settings, each a dict of arguments.
+        position: where all chains begin; best near the mode.
+        data: all of the data, a pytree of arrays with one leading item axis, or `None`.
+        budget: the number of gradients of an item's term that all chains together may take; where
+            there is no data, that of gradients.
+        num_chains: the number of chains of each setting; their draws are judged together.
+        burn_in: the share of an arm's steps that is not judged, in [0, 1).
+        scale: a number or a pytree like the position, the units in which the kernel of the
+            discrepancy has width one: about posterior standard deviations. By default from the
+            curvature at `position`.
+        max_draws: the number of draws that are judged, thinned evenly.
+        cost: a setting `->` the gradients that a step takes, for kernels that do not tell
+            (`Contract.cost`).
+
+    Returns:
+        A `Tuned`: `kernel`, `setting`, the `run` to be continued, and `arms`, one for each setting;
+        `table()` and `plot()` show them.
+
+    Raises:
+        ValueError: if the budget is too small, or the log posterior is not curved downwards at the
+            position and no scale is given.
+        TypeError: if `make_kernel` does not return a kernel, or its cost is not known.
+        FloatingPointError: if no setting kept its chains finite.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Full, FunctionModel, Minibatch, sgld
+        >>> model = FunctionModel(lambda x: -0.5 * x @ x)
+        >>> grid = {"step_size": [0.001, 0.1, 1.9]}
+        >>> make = lambda step_size: sgld(Minibatch(model, Full()), step_size)
+        >>> args = {"position": jnp.zeros(2), "data": None, "budget": 3_000}
+        >>> grid_search(jax.random.key(0), model, make, grid, **args).setting
+        {'step_size': 0.1}
+
+    Reference:
+        Nemeth and Fearnhead (2021), Stochastic gradient Markov chain Monte Carlo, section 4;
+        Gorham and Mackey (2017), Measuring sample quality with kernels.
+    """
+    options = (num_chains, burn_in, scale, max_draws, cost)
+    race, key = _race(key, model, make_kernel, grid, position, data, *options)
+    race.round(key, budget)
+    return race.result()
+
+
+def successive_halving(
+    key: Any,
+    model: Model | Estimator,
+    make_kernel: Callable[..., Kernel],
+    grid: Grid,
+    position: Position,
+    data: Data,
+    *,
+    budget: float,
+    reduction: int = 3,
+    num_chains: int = 1,
+    burn_in: float = 0.5,
+    scale: Any = None,
+    max_draws: int = 1_000,
+    cost: Callable[[Setting], float] | None = None,
+) -> Tuned:
+    """`grid_search`, in rounds after which all but the best third of the settings are left out.
+
+    With A settings there are R = ceil(log A / log eta) rounds. In each, those that are left share
+    budget / R equally; their chains go on from where they stopped, and are judged by the draws of
+    all rounds. The best ceil(1 / eta) of them go on.
+
+    Args:
+        key: a random key: the same key gives the same result.
+        model: whose scores judge, a `Model` or an estimator; see `grid_search`.
+        make_kernel: the settings as arguments `->` a kernel.
+        grid: values of each argument, or a sequence of settings.
+        position: where all chains begin; best near the mode.
+        data: all of the data, or `None`.
+        budget: the number of gradients of an item's term that all chains together may take.
+        reduction: eta, at least 2.
+        num_chains: as in `grid_search`, like all that follow.
+        burn_in: the share of an arm's steps that is not judged.
+        scale: the units of the discrepancy.
+        max_draws: the number of draws that are judged.
+        cost: what a step costs, for kernels that do not tell.
+
+    Returns:
+        A `Tuned`; its arms tell in how many rounds each was, and its discrepancy in the last.
+
+    Raises:
+        ValueError, TypeError, FloatingPointError: as `grid_search`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Full, FunctionModel, Minibatch, sghmc
+        >>> model = FunctionModel(lambda x: -0.5 * x @ x)
+        >>> grid = {"step_size": [1e-3, 1e-2, 0.1, 0.5, 1.9], "friction": [0.1, 1.0]}
+        >>> make = lambda step_size, friction: sghmc(Minibatch(model, Full()), step_size, friction)
+        >>> args = {"position": jnp.zeros(2), "data": None, "budget": 20_000}
+        >>> tuned = successive_halving(jax.random.key(0), model, make, grid, **args)
+        >>> tuned.setting["step_size"] >= 0.1, max(arm.rounds for arm in tuned.arms)
+        (True, 3)
+
+    Reference:
+        Coullon, South and Nemeth (2023), Efficient and generalizable tuning strategies for
+        stochastic gradient MCMC (MAMBA), algorithm 1, with a budget of gradients in place of
+        seconds, so that a key determines the result. Jamieson and Talwalkar (2016) for the rounds.
+    """
+    _checks.whole("reduction", reduction, 2)
+    options = (num_chains, burn_in, scale, max_draws, cost)
+    race, key = _race(key, model, make_kernel, grid, position, data, *options)
+    rounds = _num_rounds(len(race.live), reduction)
+    for _ in range(rounds):
+        race.round(key, budget / rounds)
+        race.keep(math.ceil(len(race.live) / reduction))
+    return race.result()
+
+
+def _num_rounds(arms: int, reduction: int) -> int:
+    """After how many rounds one is left."""
+    count = 0
+    while arms > 1:
+        arms, count = math.ceil(arms / reduction), count + 1
+    return max(count, 1)
+
+
+def _race(
+    key: Any,
+    model: Model | Estimator,
+    make_kernel: Callable[..., Kernel],
+    grid: Grid,
+    position: Position,
+    data: Data,
+    num_chains: int,
+    burn_in: float,
+    scale: Any,
+    max_draws: int,
+    cost: Callable[[Setting], float] | None,
+) -> tuple[Race, Any]:
+    """All settings at the start, and the key of the rounds."""
+    _checks.arrays("position", position)
+    _checks.whole("num_chains", num_chains)
+    position = _tree.strong(position)
+    scale_key, key = jax.random.split(key)
+    judge = as_judge(scale_key, model, position, data, scale, max_draws, burn_in)
+    racers = [_racer(make_kernel, setting, position, data, cost) for setting in _settings(grid)]
+    return Race(racers, judge, position, data, num_chains), key
+
+
+def _settings(grid: Grid) -> list[Setting]:
+    """All combinations of the values of a grid, or the settings as they are."""
+    if isinstance(grid, Mapping):
+        values = [list(grid[name]) for name in grid]
+        settings = [dict(zip(grid, chosen, strict=True)) for chosen in product(*values)]
+    else:
+        settings = [dict(setting) for setting in grid]
+    if not settings or any(setting.keys() != settings[0].keys() for setting in settings):
+        raise ValueError("grid must have at least one setting, and all the same arguments")
+    return settings
+
+
+def _racer(
+    make_kernel: Callable[..., Kernel],
+    setting: Setting,
+    position: Position,
+    data: Data,
+    cost: Callable[[Setting], float] | None,
+) -> Racer:
+    kernel = make_kernel(**setting)
+    require_kernel(kernel)
+    if cost is not None:
+        step = cost(setting)
+    else:
+        declared = kernel.contract(position).cost
+        if declared is None:
+            raise TypeError(
+                f"cost must be given: {type(kernel).__name__} does not tell what a step costs"
+            )
+        step = declared.evaluations(num_items(data))
+    _checks.positive("cost", step)
+    return Racer(setting, kernel, step)

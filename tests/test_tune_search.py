@@ -1,0 +1,171 @@
+"""Settings chosen by kernel Stein discrepancy: which, at what price, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import (
+    SVRG,
+    ControlVariate,
+    Full,
+    FunctionModel,
+    Kernel,
+    Minibatch,
+    Stratified,
+    Uniform,
+    Weighted,
+    cycle,
+    hmc,
+    repeat,
+    sample,
+    sghmc,
+    sgld,
+    thin,
+)
+from sgmc_jax.tune import grid_search, judge, successive_halving
+
+KEY = jax.random.key(11)
+SD = jnp.array([0.01, 0.02])
+TARGET = FunctionModel(lambda x: -0.5 * jnp.sum((x / SD) ** 2))
+EXACT = Minibatch(TARGET, Full())
+STEPS = {"step_size": [round(h, 9) for h in 1e-4 * 10.0 ** np.arange(-3, 1.01, 0.5)]}
+ON_TARGET = {"position": jnp.zeros(2), "data": None}
+ITEMS = FunctionModel(lambda x: -0.5 * x**2, lambda x, y: -0.5 * (y - x) ** 2)
+Y = jnp.linspace(-1.0, 2.0, 40)
+
+
+def langevin(step_size):
+    return sgld(EXACT, step_size)
+
+
+def test_the_best_of_a_grid():
+    """sd = .01: h = 1e-4 lambda is 1, where the variance is doubled; 3e-7 hardly moves."""
+    tuned = grid_search(KEY, TARGET, langevin, STEPS, **ON_TARGET, budget=45_000)
+    found = {float(arm.setting["step_size"]): arm.ksd for arm in tuned.arms}
+    assert 1e-6 < tuned.setting["step_size"] < 1e-4
+    best = min(found.values())
+    assert found[min(found)] > 5 * best and found[1e-4] > 1.5 * best
+    assert np.isinf(found[max(found)])  # 10 / lambda is unstable
+    assert {arm.num_steps for arm in tuned.arms} == {5_000}
+    assert tuned.evaluations == 45_000 and tuned.run.num_steps == 5_000
+    assert tuned.table().count("\n") == 1 + len(STEPS["step_size"])
+
+
+def test_it_can_be_continued_and_its_chains_are_those_of_sample():
+    args = {"position": jnp.zeros(2), "data": None}
+    tuned = grid_search(KEY, TARGET, langevin, {"step_size": [1e-5]}, **args, budget=400)
+    on = sample(KEY, tuned.kernel, tuned.run, None, num_steps=10, num_chains=1)
+    assert on.num_steps == 410 and on.trace.shape == (1, 10, 2)
+    again = grid_search(KEY, TARGET, langevin, {"step_size": [1e-5]}, **args, budget=400)
+    np.testing.assert_array_equal(again.run.trace, tuned.run.trace)
+    assert again.arms == tuned.arms
+
+
+def test_halving_is_cheap_and_as_good():
+    """Nine settings: 9, 3 and 1 in three rounds of a third of the budget; two thirds less spent."""
+    grid = grid_search(KEY, TARGET, langevin, STEPS, **ON_TARGET, budget=45_000)
+    found = successive_halving(KEY, TARGET, langevin, STEPS, **ON_TARGET, budget=14_000)
+    seen = {float(arm.setting["step_size"]): arm.ksd for arm in grid.arms}
+    assert seen[float(found.setting["step_size"])] < 1.1 * min(seen.values())
+    assert sorted(arm.rounds for arm in found.arms) == [1] * 6 + [2, 2, 2]
+    assert found.evaluations <= 14_000
+    steps = sorted({arm.num_steps for arm in found.arms})
+    assert steps == [777, 777 + 2_333]  # of 7,000 a round
+
+
+def test_words_and_batches_compete_at_equal_cost():
+    """A batch of 20 of 40 items makes half as many steps as one of 10; every word has its own."""
+
+    def make(size, word, step_size):
+        return sghmc(Minibatch(ITEMS, Uniform(size)), step_size, word=word)
+
+    grid = {"size": [10, 20], "word": ["ABOBA", "BAOAB"], "step_size": [0.01, 0.05]}
+    args = {"position": jnp.zeros(()), "data": Y, "budget": 32_000, "max_draws": 100}
+    tuned = grid_search(KEY, ITEMS, make, grid, **args)
+    assert {(arm.setting["size"], arm.num_steps) for arm in tuned.arms} == {(10, 400), (20, 200)}
+    assert tuned.evaluations == 32_000
+    assert tuned.plot().get_xlabel() == "size"
+
+
+def test_scores_may_be_noisy():
+    """An estimator judges as the model does: distinct draws alone, each with its own batch."""
+    noisy = ControlVariate(Minibatch(ITEMS, Uniform(8)), jnp.array(0.5))
+    make = lambda step_size: sgld(Minibatch(ITEMS, Full()), step_size)
+    grid = {"step_size": [1e-5, 1e-3, 0.01, 0.045]}
+    args = {"position": jnp.array(0.5), "data": Y, "budget": 40 * 8_000}
+    by_model = grid_search(KEY, ITEMS, make, grid, **args)
+    by_batches = grid_search(KEY, noisy, make, grid, **args)
+    assert by_model.setting == by_batches.setting == {"step_size": 0.01}
+
+
+def test_draws_far_out_in_flat_tails_are_seen():
+    """Of t variates: those a thousand times too wide have the discrepancy of exact ones.
+
+    Their scores vanish and no two are near each other. The temperature of t with 3 degrees of
+    freedom is the mean of 4 x^2 / (3 + x^2): 1 for exact draws, 4 for those.
+    """
+    model = FunctionModel(lambda x: -2.0 * jnp.sum(jnp.log1p(x**2 / 3.0)))
+    by_model = judge.as_judge(KEY, model, jnp.zeros(8), None, 1.0, 1_000, 0.0)
+    exact = np.asarray(jax.random.t(KEY, 3.0, (1, 1_000, 8)))
+    cold, warm = by_model.verdict(KEY, exact, None), by_model.verdict(KEY, 1e3 * exact, None)
+    assert warm[0] < 1.2 * cold[0]
+    assert abs(cold[1] - 1) < 0.1 and abs(warm[1] - 4) < 0.1
+
+
+def test_units_do_not_matter():
+    """With a scale of its own, a target in other units has the same discrepancies; with 1 not."""
+
+    def ksds(unit, **options):
+        model = FunctionModel(lambda x: -0.5 * jnp.sum((x / SD / unit) ** 2))
+        make = lambda step_size: sgld(Minibatch(model, Full()), unit**2 * step_size)
+        few = {"step_size": STEPS["step_size"][2:7:2]}
+        tuned = grid_search(KEY, model, make, few, **ON_TARGET, budget=3_000, **options)
+        return [arm.ksd for arm in tuned.arms]
+
+    np.testing.assert_allclose(ksds(1.0), ksds(100.0), rtol=2e-3)
+    assert np.all(np.divide(ksds(1.0, scale=1.0), ksds(100.0, scale=1.0)) > 2)
+
+
+COSTS = [
+    (lambda: sgld(Minibatch(ITEMS, Uniform(4)), 0.1), 4),
+    (lambda: sgld(Minibatch(ITEMS, Full()), 0.1), 40),
+    (lambda: sgld(Minibatch(ITEMS, Weighted(3, np.ones(40))), 0.1), 3),
+    (lambda: sgld(Minibatch(ITEMS, Stratified(6, np.arange(40) % 2)), 0.1), 6),
+    (lambda: sgld(ControlVariate(Minibatch(ITEMS, Uniform(4)), jnp.array(0.0)), 0.1), 8),
+    (lambda: sgld(SVRG(Minibatch(ITEMS, Uniform(4)), 10), 0.1), 12),
+    (lambda: hmc(Minibatch(ITEMS, Full()), 0.1, 3), 120),
+    (lambda: thin(sgld(Minibatch(ITEMS, Uniform(4)), 0.1), 3), 12),
+    (lambda: sghmc(Minibatch(ITEMS, Uniform(4)), 0.1, word="BABAO"), 8),
+]
+
+
+@pytest.mark.parametrize("make, wanted", COSTS, ids=[str(i) for i in range(len(COSTS))])
+def test_what_a_step_costs(make, wanted):
+    """Declared, and the same through combinators."""
+    for kernel, times in ((make(), 1), (repeat(make(), 2), 2), (cycle(make(), make()), 2)):
+        assert kernel.contract(jnp.zeros(())).cost.evaluations(40) == times * wanted
+
+
+def test_what_is_refused():
+    args = {**ON_TARGET, "budget": 1_000}
+    with pytest.raises(FloatingPointError, match="smaller step sizes"):
+        grid_search(KEY, TARGET, langevin, {"step_size": [10.0]}, **args)
+    with pytest.raises(ValueError, match="budget is too small"):
+        grid_search(KEY, TARGET, langevin, STEPS, **ON_TARGET, budget=100)
+    with pytest.raises(ValueError, match="at least one setting"):
+        grid_search(KEY, TARGET, langevin, {"step_size": []}, **args)
+    with pytest.raises(ValueError, match="all the same arguments"):
+        grid_search(KEY, TARGET, langevin, [{"step_size": 1.0}, {"friction": 1.0}], **args)
+    with pytest.raises(ValueError, match="scale must be given.*not curved downwards"):
+        flat = FunctionModel(lambda x: jnp.sum(x**2))
+        grid_search(KEY, flat, langevin, STEPS, **args)
+    with pytest.raises(TypeError, match="model must be a Model"):
+        grid_search(KEY, lambda x: x, langevin, STEPS, **args)
+    with pytest.raises(ValueError, match="burn_in"):
+        grid_search(KEY, TARGET, langevin, STEPS, **args, burn_in=1.0)
+    with pytest.raises(ValueError, match="reduction"):
+        successive_halving(KEY, TARGET, langevin, STEPS, **args, reduction=1)
+    own = Kernel.from_functions(lambda k, x, d: judge.Judge, lambda k, s, d: (s, None))
+    with pytest.raises(TypeError, match="cost must be given"):
+        grid_search(KEY, TARGET, lambda step_size: own, {"step_size": [1.0]}, **args)
