@@ -32,6 +32,9 @@ class ItemSum(eqx.Module):
     def per_item(self, position: Position, items: PyTree) -> PyTree:
         """The items' terms, with a leading item axis."""
 
+    def check(self, position: Position, data: PyTree) -> None:
+        """Raise if a concrete position or data is unfit; called once at the door of `sample`."""
+
     def kept(self, position: Position, items: PyTree) -> PyTree:
         """What a table keeps of each of the items' terms: the terms themselves, or less."""
         return self.per_item(position, items)

@@ -133,4 +133,5 @@ class Minibatch(BatchEstimator):
             num_items = leading_axis(data)
             _checks.some_items(num_items if jax.tree.leaves(data) else None)
             _checks.finite("data", data)
+            self.model.check(position, data)
         self.batcher.check(data)

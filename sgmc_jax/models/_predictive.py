@@ -1,0 +1,62 @@
+"""What draws of a position say of items: averages over them, one after another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from .._types import Position
+from ..model import Model
+
+
+def as_draws(draws: PyTree, like: PyTree) -> PyTree:
+    """`draws`, whose leaves are those of `like` behind the same leading axes, with one such axis.
+
+    Raises:
+        ValueError: if they are not of that form.
+    """
+    if jax.tree.structure(draws) != jax.tree.structure(like):
+        raise ValueError(
+            f"draws must have the structure of the position, {jax.tree.structure(like)}, got "
+            f"{jax.tree.structure(draws)}"
+        )
+    leads = set()
+    for draw, one in zip(jax.tree.leaves(draws), jax.tree.leaves(like), strict=True):
+        lead = jnp.ndim(draw) - len(one.shape)
+        if lead < 0 or jnp.shape(draw)[lead:] != one.shape:
+            raise ValueError(
+                f"draws must be positions of shape {one.shape}, with or without leading axes, got "
+                f"shape {jnp.shape(draw)}"
+            )
+        leads.add(jnp.shape(draw)[:lead])
+    if len(leads) > 1:
+        raise ValueError(f"draws must have the same leading axes in every leaf, got {leads}")
+    return jax.tree.map(lambda draw, one: jnp.reshape(draw, (-1, *one.shape)), draws, like)
+
+
+@eqx.filter_jit
+def mean_response(model: Any, draws: PyTree, x: PyTree) -> Array:
+    """The mean over the draws of `model.response(position, x)`."""
+
+    def add(total: Array, position: Position) -> tuple[Array, None]:
+        return total + model.response(position, x), None
+
+    first, rest = jax.tree.map(lambda d: d[0], draws), jax.tree.map(lambda d: d[1:], draws)
+    total, _ = jax.lax.scan(add, model.response(first, x), rest)
+    return total / len(jax.tree.leaves(draws)[0])
+
+
+@eqx.filter_jit
+def log_loss(model: Model, draws: PyTree, data: PyTree) -> Float[Array, ""]:
+    """`-mean_i log mean_s p(y_i | draw_s)`."""
+
+    def add(total: Array, position: Position) -> tuple[Array, None]:
+        return jnp.logaddexp(total, model.loglik_batch(position, data)), None
+
+    first, rest = jax.tree.map(lambda d: d[0], draws), jax.tree.map(lambda d: d[1:], draws)
+    total, _ = jax.lax.scan(add, model.loglik_batch(first, data), rest)
+    return -jnp.mean(total - jnp.log(float(len(jax.tree.leaves(draws)[0]))))

@@ -1,0 +1,66 @@
+"""A neural network with two layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .. import _checks
+
+
+class TwoLayerNetwork(eqx.Module):
+    """The network `x -> second_bias + second' activation(first_bias + first' x)`.
+
+    Args:
+        key: a random key, for the weights to begin from: N(0, 1/inputs) and N(0, 1/hidden), biases
+            zero.
+        inputs: the length of x.
+        hidden: the number of hidden units.
+        outputs: the number of outputs, of classes for instance.
+        activation: of all hidden units at once, `(hidden,) -> (hidden,)`: `jax.nn.softmax`, as
+            published, or `jax.nn.sigmoid`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> network = TwoLayerNetwork(jax.random.key(0), 5, 4, 3, activation=jax.nn.sigmoid)
+        >>> network(jnp.ones(5)).shape
+        (3,)
+
+    Reference:
+        Nemeth and Fearnhead (2021), Stochastic gradient Markov chain Monte Carlo, equation 14: B,
+        b, A and a are `first`, `first_bias`, `second` and `second_bias`. Chen, Fox and Guestrin
+        (2014), whose network it is, have sigmoids.
+    """
+
+    first: Float[Array, "inputs hidden"]
+    first_bias: Float[Array, " hidden"]
+    second: Float[Array, "hidden outputs"]
+    second_bias: Float[Array, " outputs"]
+    activation: Callable = eqx.field(static=True)
+
+    def __init__(
+        self,
+        key: Any,
+        inputs: int = 784,
+        hidden: int = 100,
+        outputs: int = 10,
+        activation: Callable = jax.nn.softmax,
+    ):
+        for name, number in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
+            _checks.whole(name, number)
+        if not callable(activation):
+            raise TypeError(f"activation must be a function, got {type(activation).__name__}")
+        first, second = jax.random.split(key)
+        self.first = jax.random.normal(first, (inputs, hidden)) / jnp.sqrt(inputs)
+        self.first_bias = jnp.zeros(hidden)
+        self.second = jax.random.normal(second, (hidden, outputs)) / jnp.sqrt(hidden)
+        self.second_bias = jnp.zeros(outputs)
+        self.activation = activation
+
+    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+        return self.second_bias + self.activation(self.first_bias + x @ self.first) @ self.second
