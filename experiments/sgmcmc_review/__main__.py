@@ -6,7 +6,16 @@ from importlib.util import find_spec
 
 from ..common import main
 
-ALL = ("figure1", "table2", "mnist", "movielens", "ion_channel", "volatility", "dependent_data")
+ALL = (
+    "figure1",
+    "table2",
+    "tuner",
+    "mnist",
+    "movielens",
+    "ion_channel",
+    "volatility",
+    "dependent_data",
+)
 PARTS = tuple(name for name in ALL if find_spec(f"{__package__}.{name}"))
 
 if __name__ == "__main__":

@@ -1,0 +1,266 @@
+"""Table 2: eight samplers of logistic regression, tuned by the library, against NUTS."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from sgmc_jax import (
+    ControlVariate,
+    Euclidean,
+    Full,
+    Kernel,
+    Minibatch,
+    Splitting,
+    Uniform,
+    hmc,
+    sample,
+    sghmc,
+    sgld,
+    sgnht,
+)
+from sgmc_jax.diagnostics import ess, ksd
+from sgmc_jax.models import LogisticRegression
+from sgmc_jax.tune import Laplace, default_kernel, laplace, successive_halving
+
+from ..common import Options, table
+
+MODEL = LogisticRegression()
+CHAINS = 16
+KSD_DRAWS = 1_000
+
+
+class Size(NamedTuple):
+    """How much of everything."""
+
+    dims: tuple[int, ...]
+    items: int
+    steps: int  # of each chain, without and with control variates
+    pilot: int  # steps that the tuner may take, of all settings of a column together
+    passes: int  # steps with all of the data
+    nuts: tuple[int, int]  # to adapt, to keep
+
+
+SIZES = {
+    False: Size((10, 20), 10_000, 2_000, 10_000, 300, (300, 500)),
+    True: Size((10, 50, 100), 100_000, 4_000, 40_000, 400, (500, 1_000)),
+}
+
+
+class Problem(NamedTuple):
+    """Data, held-out data, and the normal approximation."""
+
+    data: tuple[Array, Array]
+    held_out: tuple[Array, Array]
+    fit: Laplace
+    curvature: float  # the largest eigenvalue of the Hessian at the mode
+
+    @property
+    def sd(self) -> Array:
+        return jnp.linalg.norm(self.fit.space.cholesky, axis=1)
+
+
+class Column(NamedTuple):
+    """A way to make a kernel, and the settings that the tuner may choose from."""
+
+    make: Callable[..., Kernel]
+    grid: dict[str, list[float]]
+
+
+class Draws(NamedTuple):
+    """What one sampler has drawn, and the processor seconds it took to tune and to draw."""
+
+    trace: np.ndarray  # (chain, draw, d)
+    setting: str
+    tuning: float
+    seconds: float
+
+
+def simulated(key: Any, num_items: int, dim: int) -> Problem:
+    """As in the paper: theta from the prior, a tenth as many items held out."""
+    sim, fit_key = jax.random.split(key)
+    _, (x, y) = MODEL.simulate(sim, num_items + num_items // 10, dim)
+    data, held_out = (x[:num_items], y[:num_items]), (x[num_items:], y[num_items:])
+    fit = laplace(fit_key, MODEL, jnp.zeros(dim), data)
+    assert fit.space.cholesky is not None
+    curvature = 1 / np.linalg.svd(np.asarray(fit.space.cholesky), compute_uv=False)[-1] ** 2
+    return Problem(data, held_out, fit, float(curvature))
+
+
+def columns(key: Any, problem: Problem) -> dict[str, Column]:
+    """The samplers of the paper: plain ones in its coordinates, those with control variates in the
+    metric and with the batches of `default_kernel`."""
+    fit, unit = problem.fit, problem.curvature
+    plain = Minibatch(MODEL, Uniform(len(problem.data[0]) // 100))
+    made = default_kernel(key, MODEL, fit.mode, problem.data, fit=fit)
+    largest = _centred(Minibatch(MODEL, Uniform(len(problem.data[0]) // 4)), fit)
+    cv = made.grad if isinstance(made, Splitting) else largest
+    space = fit.space
+    # of a step that the curvature of the posterior allows
+    small = [float(h / unit) for h in np.geomspace(1e-4, 0.3, 8)]
+    under = {
+        "step_size": [float(h / unit**0.5) for h in np.geomspace(3e-3, 0.3, 5)],
+        "friction": [float(c * unit**0.5) for c in (1.0, 10.0, 100.0)],
+    }
+    white = {"step_size": [0.1, 0.2, 0.3, 0.5, 0.7, 1.0], "friction": [0.7, 1.0, 2.0]}
+    short = {"step_size": [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8]}
+    return {
+        "SGLD": Column(lambda step_size: sgld(plain, step_size), {"step_size": small}),
+        "SGLD-CV": Column(lambda step_size: sgld(cv, step_size, space=space), short),
+        "SGHMC": Column(lambda step_size, friction: sghmc(plain, step_size, friction), under),
+        "SGHMC-CV": Column(
+            lambda step_size, friction: sghmc(cv, step_size, friction, space=space), white
+        ),
+        "SGNHT": Column(lambda step_size, friction: sgnht(plain, step_size, friction), under),
+        "SGNHT-CV": Column(
+            lambda step_size, friction: sgnht(cv, step_size, friction, space=space), white
+        ),
+    }
+
+
+def _centred(inner: Minibatch, fit: Laplace) -> ControlVariate:
+    return ControlVariate(inner, fit.mode)
+
+
+def tuned(key: Any, problem: Problem, column: Column, size: Size) -> Draws:
+    """The kernel that successive halving chooses, and its draws."""
+    tune_key, key = jax.random.split(key)
+    judge = _centred(Minibatch(MODEL, Uniform(min(2_000, size.items // 4))), problem.fit)
+    one = column.make(**{name: values[0] for name, values in column.grid.items()})
+    cost = one.contract(problem.fit.mode).cost
+    assert cost is not None
+    began = time.process_time()
+    found = successive_halving(
+        tune_key,
+        judge,
+        column.make,
+        column.grid,
+        problem.fit.mode,
+        problem.data,
+        budget=size.pilot * cost.items * 4,
+        num_chains=4,
+        scale=problem.sd,
+        max_draws=2_000,
+    )
+    tuning = time.process_time() - began
+    words = {"step_size": "h", "friction": "C"}
+    setting = ", ".join(f"{words[k]} = {v:.2g}" for k, v in found.setting.items())
+    return drawn(key, problem, found.kernel, size.steps, CHAINS, setting, tuning)
+
+
+def drawn(
+    key: Any,
+    problem: Problem,
+    kernel: Kernel,
+    steps: int,
+    chains: int,
+    setting: str,
+    tuning: float = 0.0,
+) -> Draws:
+    """Draws after a quarter of them, and their processor seconds once all is compiled."""
+    args = {"num_chains": chains, "position_axis": None, "chunk": steps}
+    first = sample(key, kernel, problem.fit.mode, problem.data, num_steps=steps, **args)
+    began = time.process_time()
+    run = sample(key, kernel, first, problem.data, num_steps=steps, **args)
+    return Draws(run.trace, setting, tuning, time.process_time() - began)
+
+
+def nuts(key: Any, problem: Problem, adapt: int, keep: int) -> Draws:
+    """NUTS of blackjax, its window adaptation included in the seconds, its compilation not."""
+    import blackjax
+
+    def density(w: Array, data: Any) -> Array:
+        return MODEL.logdensity(w, data)
+
+    def run(key: Any, start: Array, data: Any) -> Array:
+        adapt_key, key = jax.random.split(key)
+        warmup = blackjax.window_adaptation(blackjax.nuts, lambda w: density(w, data))
+        (state, parameters), _ = warmup.run(adapt_key, start, adapt)
+        kernel = blackjax.nuts(lambda w: density(w, data), **parameters)
+
+        def step(state: Any, key: Any) -> tuple[Any, Array]:
+            state, _ = kernel.step(key, state)
+            return state, state.position
+
+        return jax.lax.scan(step, state, jax.random.split(key, keep))[1]
+
+    compiled = jax.jit(run).lower(key, problem.fit.mode, problem.data).compile()
+    began = time.process_time()
+    trace = np.asarray(compiled(key, problem.fit.mode, problem.data))[None]
+    return Draws(trace, "by itself", 0.0, time.process_time() - began)
+
+
+def line(name: str, draws: Draws, exact: np.ndarray, slow: float, problem: Problem) -> list[str]:
+    """A sampler's line; `slow` is the ESS per second of NUTS."""
+    sizes = float(np.min(ess(draws.trace)))
+    rate = sizes / draws.seconds
+    ratio = draws.trace.var((0, 1)) / exact.var((0, 1))
+    shift = np.abs(draws.trace.mean((0, 1)) - exact.mean((0, 1))) / exact.std((0, 1))
+    flat = draws.trace.reshape(-1, draws.trace.shape[-1])
+    last = jnp.asarray(flat[:: max(1, len(flat) // KSD_DRAWS)][:KSD_DRAWS])
+    scores = jax.lax.map(lambda w: MODEL.score(w, problem.data), last)
+    discrepancy = ksd(last / problem.sd, scores * problem.sd)
+    return [
+        name,
+        draws.setting,
+        f"{draws.tuning:.1f}",
+        f"{draws.seconds:.2f}",
+        f"{sizes:.0f}",
+        f"{rate:.3g}",
+        f"{rate / slow:.3g}",
+        f"{60 * rate:.3g}",
+        f"{ratio.min():.2f} to {ratio.max():.2f}",
+        f"{shift.max():.2f}",
+        f"{float(MODEL.log_loss(last, problem.held_out)):.4f}",
+        f"{float(discrepancy):.3f}",
+    ]
+
+
+HEADER = (
+    "sampler",
+    "chosen",
+    "tuning, s",
+    "drawing, s",
+    "least ESS",
+    "per CPU-second",
+    "ratio to NUTS",
+    "per minute",
+    "variance, ratio",
+    "mean, sd",
+    "log-loss",
+    "KSD",
+)
+
+
+def of_dim(key: Any, dim: int, size: Size) -> str:
+    """The table of one dimension."""
+    keys = iter(jax.random.split(key, 12))
+    problem = simulated(next(keys), size.items, dim)
+    fit = problem.fit
+    exact = hmc(Minibatch(MODEL, Full()), min(0.5, 1.2 * dim**-0.25), 4, space=fit.space)
+    reference = drawn(next(keys), problem, exact, size.passes, 4, "h = .5, L = 4")
+    peer = nuts(next(keys), problem, *size.nuts)
+    slow = float(np.min(ess(peer.trace))) / peer.seconds
+    judged = (reference.trace, slow, problem)
+    rows = [line("NUTS", peer, *judged), line("HMC, whitened", reference, *judged)]
+    for name, column in columns(next(keys), problem).items():
+        rows.append(line(name, tuned(next(keys), problem, column, size), *judged))
+        print(" | ".join(rows[-1]), flush=True)
+    ula = sgld(Minibatch(MODEL, Full()), 0.3, space=Euclidean(cholesky=fit.space.cholesky))
+    full = drawn(next(keys), problem, ula, size.passes, 4, "h = 0.3")
+    rows.append(line("ULA, whitened", full, *judged))
+    return table(HEADER, rows)
+
+
+def run(options: Options) -> str:
+    size, parts = SIZES[options.full], []
+    for dim in size.dims:
+        parts.append(f"d = {dim}, N = {size.items}\n\n" + of_dim(options.key, dim, size))
+        (options.out / "table2.md").write_text("\n".join(parts))  # known so far
+    return "\n".join(parts)
