@@ -15,7 +15,7 @@ from jaxtyping import Array
 
 from sgmc_jax import find_mode
 
-from . import compare, pictures, problems
+from . import compare, million, pictures, problems
 from .compare import SIZES, Draws, Row, Size
 from .problems import Problem, Split
 
@@ -143,9 +143,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     size = SIZES[options.size]
     options.out.mkdir(parents=True, exist_ok=True)
-    first, second = jax.random.split(jax.random.key(options.seed))
+    first, second, third = jax.random.split(jax.random.key(options.seed), 3)
 
-    with tqdm(total=13, bar_format="{desc:<34}{bar} {n}/{total} [{elapsed}]") as bar:
+    with tqdm(total=14, bar_format="{desc:<34}{bar} {n}/{total} [{elapsed}]") as bar:
         logistic = run_logistic(first, size, bar)
         softmax = run_softmax(second, size, bar)
         bar.set_description("pictures")
@@ -154,10 +154,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pictures.draw_moments(*common, out / "posteriors.png")
         pictures.draw_runs(*common, softmax.curves, softmax.map_loss, out / "runs.png")
         bar.update()
+        text = report(logistic, softmax, size)
+        (out / "table.md").write_text(text)
+        bar.set_description("a million items")
+        text += "\n" + million.run(third, million.SIZES[options.size]) + "\n"
+        (out / "table.md").write_text(text)
+        bar.update()
         bar.set_description("done")
 
-    text = report(logistic, softmax, size)
-    (out / "table.md").write_text(text)
     print(f"\n{text}\nIn {out}: table.md, posteriors.png, runs.png")
     failed = [row.name for row in logistic.rows if "control" in row.name and not row.passes]
     if failed:
