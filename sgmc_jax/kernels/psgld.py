@@ -53,7 +53,7 @@ def psgld(
         epsilon: > 0, in the units of g; P is at most 1 / epsilon.
         freeze_after: the number of steps after which v is fixed, to be no more than the burn-in;
             `None` for never.
-        temperature: T >= 0.
+        temperature: T >= 0, or a function of the step index.
 
     Returns:
         A kernel with `SplittingState`, whose `auxiliary` has v as `"mean_square"`, and

@@ -155,7 +155,7 @@ class CorrectedTransition(Transition):
             check_embedded("friction cannot be a matrix", space)
         if leaves or estimated:
             check_embedded("noise_covariance cannot be subtracted", space)
-        if callable(h) or not leaves:
+        if callable(h) or callable(self.temperature) or not leaves:
             return
         if _checks.certainly(lambda least: least < 0, self.least_variance(h, space)):
             largest = max(np.max(np.asarray(leaf)) for leaf in leaves)

@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import real
+from .._checks import real, schedule
 from .._types import Position
 from .transition import Phase, Transition
 
@@ -26,7 +26,7 @@ class PreconditionedLangevin(Transition):
 
     decay: Array = eqx.field(converter=real("decay"))
     epsilon: Array = eqx.field(converter=real("epsilon"))
-    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
+    temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     freeze_after: Array | None = None
     random: ClassVar[bool] = True
     moves: ClassVar[bool] = True

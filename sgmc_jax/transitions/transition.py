@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, PyTree
 
-from .. import _returned
+from .. import _checks, _returned
 from .._types import Position
 from ..spaces import Euclidean, Space
 
@@ -51,6 +52,16 @@ class Transition(eqx.Module):
     """Whether it moves the position in straight lines, and so is right on R^n alone."""
     corrects: ClassVar[bool] = False
     """Whether its noise makes up for the field's, whose covariance is in the phase."""
+
+    # with an annotation it would come first among the fields of a subclass
+    temperature = None  # type: Any
+
+    def at(self, count: Array) -> Transition:
+        """The piece as it is at a step: with its temperature, where that is a schedule."""
+        if not callable(self.temperature):
+            return self
+        temperature = _checks.scheduled("temperature", self.temperature, count)
+        return replace(self, temperature=temperature)  # type: ignore
 
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
         """The first values of what this piece keeps in `phase.auxiliary`, by name; any may read it.
