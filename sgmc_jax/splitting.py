@@ -221,8 +221,11 @@ class Splitting(Kernel):
                 first = _checks.scheduled(name, schedule, jnp.zeros((), jnp.int32))
                 _checks.positive(f"{name}(0)", first, zero=True)
         self.space.check(position)
-        for piece in self.pieces.values():
+        first = jnp.zeros((), jnp.int32)
+        h = _checks.scheduled("step_size", self.step_size, first)
+        for letter, piece in self.pieces.items():
             piece.check_position(position)
+            piece.at(first).check_start(position, h / self.word.count(letter))
         self.grad.check(position, data)
 
     def _estimate(

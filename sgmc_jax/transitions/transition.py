@@ -83,6 +83,9 @@ class Transition(eqx.Module):
     def check_position(self, position: Position) -> None:
         """Raise if a concrete position is unfit for this piece."""
 
+    def check_start(self, position: Position, h: Any) -> None:
+        """Raise if it cannot begin at a concrete, fit position with a time of `h`."""
+
 
 def check_phase(letter: str, piece: Transition, before: Phase, after: Any) -> None:
     """Raise unless a piece returns a phase of the same form, moved no more than its class says."""
