@@ -191,7 +191,8 @@ class Splitting(Kernel):
             if piece.uses_field and not fresh:
                 draw = Keys(keys.noise, next(batch_keys), keys.count)
                 gradient, estimator = self._estimate(draw, estimator, phase.position, data)
-                phase, fresh = phase._replace(covariance=gradient.covariance), True
+                told = {"covariance": gradient.covariance, "curvature": gradient.curvature}
+                phase, fresh = phase._replace(**told), True
             noise_key = next(noise_keys) if piece.random else None
             field = gradient.value if piece.uses_field else None
             moved = piece(noise_key, phase, h / self.word.count(letter), field)

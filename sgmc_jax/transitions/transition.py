@@ -20,7 +20,9 @@ class Phase(NamedTuple):
 
     `auxiliary` is what the pieces keep besides, by name: see `Transition.auxiliary`. `covariance`
     is that of the field's noise, where the estimator tells it, and `clipped` the number of noise
-    eigenvalues that were negative once it was subtracted, and set to zero; else both are `None`.
+    eigenvalues that were negative once it was subtracted, and set to zero; `curvature` is the
+    derivative of each component of the field in its own coordinate, where the estimator tells it.
+    What is not there is `None`.
     """
 
     position: Position
@@ -29,6 +31,7 @@ class Phase(NamedTuple):
     space: Space = Euclidean()
     covariance: PyTree | None = None
     clipped: Any = None
+    curvature: PyTree | None = None
 
 
 class Transition(eqx.Module):

@@ -246,6 +246,7 @@ CASES = [
     _on("sgld fisher", lambda h: sgld(EmpiricalFisher(PLAIN), h)),
     _on("psgld", lambda h: psgld(PLAIN, h)),
     _on("psgld frozen", lambda h: psgld(SVRG(PLAIN, 3), h, freeze_after=3)),
+    _on("psgld gamma", lambda h: psgld(SAGA(PLAIN), h, decay=0.9, epsilon=1.0, gamma=True)),
     _on("projected", lambda h: projected_sgld(PLAIN, h, Ball(100.0)), breakable=False),
     _on("reflected", lambda h: reflected_sgld(PLAIN, h, Box(-0.5, np.inf)), breakable=False),
     Case(
