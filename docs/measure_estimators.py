@@ -49,11 +49,12 @@ def noise(grad, data, start):
     record = lambda state, info: (state.position, state.estimator)
     args = {"num_steps": 1_000 + 100 * POINTS, "thin": 100, "burn_in": 1_000, "record": record}
     positions, states = sample(KEY, sgld(grad, 2e-5), start, data, **args).trace
-    total = 0.0
+    one = lambda key, x, s: grad.estimate(key, s, x, data)[0].value
+    every = jax.jit(jax.vmap(one, (0, None, None)))
+    keys, total = jax.random.split(KEY, DRAWS), 0.0
     for i in range(POINTS):
         position, state = jax.tree.map(lambda x, i=i: jnp.asarray(x[i]), (positions, states))
-        one = lambda key, x=position, s=state: grad.estimate(key, s, x, data)[0].value
-        values = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(KEY, DRAWS)), np.float64)
+        values = np.asarray(every(keys, position, state), np.float64)
         total += values.var(0, ddof=1).sum() / POINTS
     return total
 

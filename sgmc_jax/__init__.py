@@ -62,12 +62,15 @@ from .kernels import mala as mala
 from .kernels import mirrored_sgld as mirrored_sgld
 from .kernels import projected_sgld as projected_sgld
 from .kernels import psgld as psgld
+from .kernels import recipe as recipe
 from .kernels import reflected_sgld as reflected_sgld
 from .kernels import scir as scir
 from .kernels import sggmc as sggmc
 from .kernels import sghmc as sghmc
 from .kernels import sgld as sgld
 from .kernels import sgnht as sgnht
+from .kernels import sgrhmc as sgrhmc
+from .kernels import sgrld as sgrld
 from .kernels import sgrld_simplex as sgrld_simplex
 from .mirrors import Mirror as Mirror
 from .mirrors import PositiveMirror as PositiveMirror

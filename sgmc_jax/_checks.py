@@ -87,9 +87,21 @@ def real_tree(name: str) -> Callable[[PyTree], PyTree]:
     return lambda tree: jax.tree.map(real(name), tree)
 
 
-def as_step_size(step_size: Any) -> Array | Callable:
+def as_schedule(name: str, value: Any) -> Array | Callable:
     """A number as an array leaf; a schedule, a function of the step index, as it is."""
-    return as_function(step_size) if callable(step_size) else as_real(step_size, "step_size")
+    return as_function(value, name) if callable(value) else as_real(value, name)
+
+
+def schedule(name: str) -> Callable[[Any], Array | Callable]:
+    """`as_schedule` for a field of that name."""
+    return partial(as_schedule, name)
+
+
+def scheduled(name: str, value: Any, count: Array) -> Array:
+    """What a schedule, or a number, is at a step: one number, or it would be one a coordinate."""
+    if callable(value):
+        return one_number(f"{name}(count)", value(count))
+    return one_number(name, value)
 
 
 def positive(name: str, value: Any, *, zero: bool = False) -> None:

@@ -62,13 +62,16 @@ class Estimate(NamedTuple):
     the position); `logdensity` the estimate of the log posterior, or `None` for other sums;
     `clipped` the number of components that were raised to a floor, or `None` if none ever are;
     `covariance` an estimate of the covariance of the value's noise that is independent of it, a
-    pytree like the position (a diagonal) or a matrix over the raveled one, or `None`.
+    pytree like the position (a diagonal) or a matrix over the raveled one, or `None`; `curvature`
+    an unbiased estimate of the derivative of each component of the value in its own coordinate, a
+    pytree like the position, or `None`.
     """
 
     value: PyTree
     logdensity: Any = None
     clipped: Any = None
     covariance: Any = None
+    curvature: Any = None
 
 
 class Empty(NamedTuple):

@@ -1,4 +1,4 @@
-"""Step sizes that change with the index of the step; a schedule of optax will do as well."""
+"""Step sizes and temperatures that change with the step; a schedule of optax will do as well."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class PolynomialDecay(eqx.Module):
     """`h_k = scale (offset + k)^(-power)`, k = 0, 1, ...
 
     The mean squared error of a step-size weighted average over K steps is of order K^(-2/3) at its
-    best, for power 1/3.
+    best, for power 1/3. In the form h (1 + k / tau)^(-kappa) it is
+    `PolynomialDecay(h * tau**kappa, tau, kappa)`.
 
     Args:
         scale: the factor, positive.
@@ -27,6 +28,9 @@ class PolynomialDecay(eqx.Module):
     Example:
         >>> float(PolynomialDecay(0.1, offset=1.0, power=0.5)(3)).__round__(3)
         0.05
+        >>> h, tau, kappa = 0.5, 10.0, 0.33
+        >>> float(PolynomialDecay(h * tau**kappa, tau, kappa)(0)).__round__(3)
+        0.5
 
     Reference:
         Welling and Teh (2011) for powers in (1/2, 1]; Teh, Thiery and Vollmer (2016) and Chen, Ding

@@ -63,7 +63,7 @@ class Splitting(Kernel):
         grad: the estimator of the gradient of the log density (or of any field the pieces use).
         step_size: h, a number or a function of the step index.
         space: where positions live; every piece is handed it in its phase.
-        temperature: the variance of the initial momentum.
+        temperature: the variance of the initial momentum, a number or a function of the step index.
 
     Raises:
         ValueError: if a letter has no piece or none that can move on the space, the step size is
@@ -90,7 +90,7 @@ class Splitting(Kernel):
     grad: Estimator
     step_size: Array | Callable
     space: Space
-    temperature: Array
+    temperature: Array | Callable
 
     def __init__(
         self,
@@ -110,9 +110,9 @@ class Splitting(Kernel):
         self.word = word
         self.pieces = {letter: pieces[letter] for letter in sorted(set(word))}
         self.grad = grad
-        self.step_size = _checks.as_step_size(step_size)
+        self.step_size = _checks.as_schedule("step_size", step_size)
         self.space = Euclidean() if space is None else as_space(space)
-        self.temperature = _checks.as_real(temperature, "temperature")
+        self.temperature = _checks.as_schedule("temperature", temperature)
         estimated = type(grad).__name__ if grad.tells_covariance else None
         if estimated and not any(piece.corrects for piece in self.pieces.values()):
             raise ValueError(
@@ -128,15 +128,15 @@ class Splitting(Kernel):
 
     def init(self, key: Key, position: Position, data: Data) -> SplittingState:
         _checks.real_position(position)
-        _checks.one_number("temperature", self.temperature)
+        count = jnp.zeros((), jnp.int32)
+        _checks.scheduled("temperature", self.temperature, count)
         keys = as_keys(key)
         init_key, momentum_key = jax.random.split(keys.noise)
         momentum = None
         if any(piece.uses_momentum for piece in self.pieces.values()):
-            momentum = self._draw_momentum(momentum_key, position)
+            momentum = self._draw_momentum(momentum_key, position, count)
         auxiliary = _auxiliary(self.pieces, position)
         estimator = self.grad.init(init_key, position, data)
-        count = jnp.zeros((), jnp.int32)
         state = SplittingState(position, momentum, auxiliary, None, estimator, count)
         return self._with_gradient(keys, state, data)
 
@@ -153,14 +153,16 @@ class Splitting(Kernel):
         momentum_key, estimator_key, gradient_key = jax.random.split(keys.noise, 3)
         if state.momentum is not None and not self.space.flat:
             # it was tangent elsewhere; on a flat space its law does not know the position
-            state = state._replace(momentum=self._draw_momentum(momentum_key, state.position))
+            momentum = self._draw_momentum(momentum_key, state.position, state.count)
+            state = state._replace(momentum=momentum)
         estimator_keys = keys._replace(noise=estimator_key)
         estimator = renew(estimator_keys, state.estimator, state.position, data)
         state = state._replace(estimator=estimator)
         return self._with_gradient(keys._replace(noise=gradient_key), state, data)
 
-    def _draw_momentum(self, key: Any, position: Position) -> PyTree:
-        return _tree.scale(jnp.sqrt(self.temperature), self.space.normal(key, position))
+    def _draw_momentum(self, key: Any, position: Position, count: Array) -> PyTree:
+        temperature = _checks.scheduled("temperature", self.temperature, count)
+        return _tree.scale(jnp.sqrt(temperature), self.space.normal(key, position))
 
     def _with_gradient(self, keys: Keys, state: SplittingState, data: Data) -> SplittingState:
         """The state with the gradient at its position, if the word carries it."""
@@ -174,8 +176,9 @@ class Splitting(Kernel):
     ) -> tuple[SplittingState, SplittingInfo]:
         keys = as_keys(key)
         count = state.count if keys.count is None else keys.count
-        h = self._step_size_at(count)
-        pieces = [self.pieces[letter] for letter in self.word]
+        h = _checks.scheduled("step_size", self.step_size, count)
+        letters = {letter: piece.at(count) for letter, piece in self.pieces.items()}
+        pieces = [letters[letter] for letter in self.word]
         random = [piece for piece in pieces if piece.random]
         noise_keys = iter(split(keys.noise, max(1, len(random))))
         batch_keys = iter(split(keys.batch, max(1, _num_estimates(pieces, self._carries))))
@@ -184,11 +187,12 @@ class Splitting(Kernel):
         covariance = gradient.covariance if fresh else None
         phase = Phase(state.position, state.momentum, state.auxiliary, self.space, covariance)
         for letter in self.word:
-            piece = self.pieces[letter]
+            piece = letters[letter]
             if piece.uses_field and not fresh:
                 draw = Keys(keys.noise, next(batch_keys), keys.count)
                 gradient, estimator = self._estimate(draw, estimator, phase.position, data)
-                phase, fresh = phase._replace(covariance=gradient.covariance), True
+                told = {"covariance": gradient.covariance, "curvature": gradient.curvature}
+                phase, fresh = phase._replace(**told), True
             noise_key = next(noise_keys) if piece.random else None
             field = gradient.value if piece.uses_field else None
             moved = piece(noise_key, phase, h / self.word.count(letter), field)
@@ -217,19 +221,17 @@ class Splitting(Kernel):
 
     def check(self, position: Position, data: Data) -> None:
         _checks.real_position(position)
-        if callable(self.step_size):
-            first = self._step_size_at(jnp.zeros((), jnp.int32))
-            _checks.positive("step_size(0)", first, zero=True)
+        for name, schedule in (("step_size", self.step_size), ("temperature", self.temperature)):
+            if callable(schedule):
+                first = _checks.scheduled(name, schedule, jnp.zeros((), jnp.int32))
+                _checks.positive(f"{name}(0)", first, zero=True)
         self.space.check(position)
-        for piece in self.pieces.values():
+        first = jnp.zeros((), jnp.int32)
+        h = _checks.scheduled("step_size", self.step_size, first)
+        for letter, piece in self.pieces.items():
             piece.check_position(position)
+            piece.at(first).check_start(position, h / self.word.count(letter))
         self.grad.check(position, data)
-
-    def _step_size_at(self, count: Array) -> Array:
-        """h, one number: as an array it would be taken for one of each coordinate."""
-        if callable(self.step_size):
-            return _checks.one_number("step_size(count)", self.step_size(count))
-        return _checks.one_number("step_size", self.step_size)
 
     def _estimate(
         self, key: Key, estimator: PyTree, position: Position, data: Data

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
-from .._checks import as_step_size
+from .._checks import schedule
 from .._types import Data, Estimate, Kernel, Key, Keys, as_keys
 from ..collective import Dist, Shard, as_shard
 from ..families.dirichlet_multinomial import Multinomials
@@ -52,8 +52,10 @@ class StochasticSlice(SliceMixture):
 
     process: PitmanYor
     weights: Literal["scir", "sgrld"] = eqx.field(static=True, kw_only=True)
-    step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
-    stick_step_size: Array | Callable = eqx.field(converter=as_step_size, kw_only=True)
+    step_size: Array | Callable = eqx.field(converter=schedule("step_size"), kw_only=True)
+    stick_step_size: Array | Callable = eqx.field(
+        converter=schedule("stick_step_size"), kw_only=True
+    )
 
     def init(self, key: Key, position: Any, data: Data) -> StochasticSliceState:
         shard = as_shard(data)

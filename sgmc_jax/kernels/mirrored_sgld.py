@@ -34,7 +34,7 @@ def mirrored_sgld(
         grad: the estimator of the gradient of the log posterior in x, all of its coordinates.
         step_size: h > 0, or a function of the step index.
         mirror: `PositiveMirror()`, `SimplexMirror()` or a `Mirror` of one's own.
-        temperature: T >= 0.
+        temperature: T >= 0, or a function of the step index.
 
     Returns:
         A kernel with `SplittingState` and `SplittingInfo`.

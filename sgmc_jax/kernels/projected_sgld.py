@@ -36,7 +36,7 @@ def projected_sgld(
         step_size: h > 0, or a function of the step index.
         convex_set: K, such as `Box(0.0)` for a half line or an orthant, `Box(0.0, 1.0)` or
             `Ball(1.0)`; any `ConvexSet`, or a function that projects a position.
-        temperature: T >= 0.
+        temperature: T >= 0, or a function of the step index.
         noise_covariance: V, the covariance of the estimate, to be subtracted, as for `sgld`.
 
     Returns:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from .. import _checks
 from .._types import Estimator
+from ..gradients.curvature import Curvature
 from ..splitting import Splitting
 from ..transitions import PreconditionedLangevin
 
@@ -19,6 +20,7 @@ def psgld(
     decay: Any = 0.99,
     epsilon: Any = 1e-5,
     freeze_after: int | None = None,
+    gamma: bool = False,
     temperature: Any = 1.0,
 ) -> Splitting:
     """Stochastic gradient Langevin dynamics, preconditioned by a running mean of squared gradients.
@@ -33,6 +35,8 @@ def psgld(
     whatever the number of items. v begins as the mean over all coordinates of the first g^2. Do not
     begin at a mode if g has no noise: nothing but epsilon bounds P there.
 
+    With `gamma`, v is updated first, and the drift is P g + T Gamma, Gamma_i = d P_i / d x_i.
+
     Targets:
         p(x)^(1/T), with a bias of order h, once v is fixed. With precisions lambda and the variance
         V of the estimate, the variance on a Gaussian is then
@@ -46,6 +50,10 @@ def psgld(
         and 1.05 for P fixed at 1. It is small where v hardly moves while the chain crosses the
         posterior, 1 - a much below h P lambda, or consists of the noise of minibatches.
 
+        With `gamma` and a = 0, exact gradients and h much below epsilon^2 it is p(x). But Gamma
+        makes up for a share of 1 - a: the limit is p(x) (epsilon + |g(x)|)^a, hardly better at
+        a = .99. With minibatches P and g then share their noise, which biases the drift.
+
     Args:
         grad: the estimator of the gradient of the log posterior.
         step_size: h > 0, or a function of the step index.
@@ -53,7 +61,10 @@ def psgld(
         epsilon: > 0, in the units of g; P is at most 1 / epsilon.
         freeze_after: the number of steps after which v is fixed, to be no more than the burn-in;
             `None` for never.
-        temperature: T >= 0.
+        gamma: whether P is made of the current gradient too, and the drift has its derivative.
+            That takes one derivative of g along random signs, which is unbiased for the diagonal of
+            dg/dx, and costs about one more gradient whatever the dimension.
+        temperature: T >= 0, or a function of the step index.
 
     Returns:
         A kernel with `SplittingState`, whose `auxiliary` has v as `"mean_square"`, and
@@ -80,10 +91,12 @@ def psgld(
         Li, Chen, Carlson and Carin (2016), Preconditioned stochastic gradient Langevin dynamics for
         deep neural networks, algorithm 1. Their step is 2 h / N and their lambda epsilon / N, for N
         items, since they square the mean over items. They precondition by the current gradient too,
-        which shares its noise with the drift; here by earlier ones. Their term Gamma, the
-        derivative of P, is not here: it is that of E(P | x) which would be needed, and P depends on
-        x through all of the steps since which v remembers. `freeze_after` takes its place.
+        which shares its noise with the drift, and so does `gamma=True`; the default takes earlier
+        ones and leaves Gamma out. Their Gamma is that of the current gradient, as here; it is not
+        enough, because P depends on x through all of the steps that v remembers. `freeze_after`
+        takes its place.
     """
+    _checks.estimator("grad", grad)
     for name, value in (("decay", decay), ("temperature", temperature)):
         _checks.positive(name, value, zero=True)
     if _checks.certainly(lambda decay: decay >= 1, decay):
@@ -92,5 +105,6 @@ def psgld(
     if freeze_after is not None:
         _checks.whole("freeze_after", freeze_after)
     frozen = None if freeze_after is None else jnp.asarray(freeze_after, jnp.int32)
-    piece = PreconditionedLangevin(decay, epsilon, temperature, frozen)
-    return Splitting("L", {"L": piece}, grad, step_size, temperature=temperature)
+    piece = PreconditionedLangevin(decay, epsilon, temperature, frozen, gamma)
+    field = Curvature(grad) if gamma else grad
+    return Splitting("L", {"L": piece}, field, step_size, temperature=temperature)

@@ -56,7 +56,7 @@ def sggmc(
         step_size: h > 0, or a function of the step index.
         friction: C, a rate: a positive number, or a symmetric positive definite matrix (d, d) over
             the raveled position.
-        temperature: T >= 0.
+        temperature: T >= 0, or a function of the step index.
         noise_covariance: V, the covariance of the estimate, to be subtracted from O, N or E: a
             number, a pytree like the position (a diagonal), or a matrix over the raveled position;
             where it is not known, let `grad` be an `EmpiricalFisher`.

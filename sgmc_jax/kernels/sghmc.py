@@ -41,7 +41,7 @@ def sghmc(
         step_size: h > 0, or a function of the step index.
         friction: C, a rate: a positive number, or a symmetric positive definite matrix over the
             raveled position, of which `sggmc` has the equations.
-        temperature: T >= 0.
+        temperature: T >= 0, or a function of the step index.
         noise_covariance: V, to be subtracted: a number, a pytree like the position (a diagonal),
             or a matrix over the raveled position; where it is not known, let `grad` be an
             `EmpiricalFisher`. In the words ABOBA, AFBNFA and EA.

@@ -34,7 +34,7 @@ def sgld(
     Args:
         grad: the estimator of the gradient of the log posterior.
         step_size: h > 0, or a function of the step index.
-        temperature: T >= 0.
+        temperature: T >= 0, or a function of the step index.
         noise_covariance: V, the covariance of the estimate, to be subtracted: a number, a pytree
             like the position (a diagonal), or a matrix over the raveled position. Where it is not
             known, `grad = EmpiricalFisher(...)` estimates it.

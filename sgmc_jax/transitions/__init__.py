@@ -22,7 +22,13 @@ from .noise import NoiseCovariance as NoiseCovariance
 from .ornstein_uhlenbeck import Friction as Friction
 from .ornstein_uhlenbeck import Noise as Noise
 from .ornstein_uhlenbeck import OrnsteinUhlenbeck as OrnsteinUhlenbeck
+from .position_matrix import Divergence as Divergence
+from .position_matrix import PositionMatrix as PositionMatrix
 from .preconditioned import PreconditionedLangevin as PreconditionedLangevin
+from .recipe import RecipeEuler as RecipeEuler
+from .riemannian import InverseMetric as InverseMetric
+from .riemannian import RiemannianFlow as RiemannianFlow
+from .riemannian import RiemannianMomentum as RiemannianMomentum
 from .thermostat import Thermostat as Thermostat
 from .total import FixedTotal as FixedTotal
 from .total import GammaTotal as GammaTotal

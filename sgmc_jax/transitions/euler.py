@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import real
+from .._checks import real, schedule
 from .noise import NoiseCovariance, NoisyTransition
 from .transition import Phase
 
@@ -21,7 +21,7 @@ class EulerMomentum(NoisyTransition):
     """
 
     friction: Array = eqx.field(converter=real("friction"))
-    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
+    temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
     uses_field: ClassVar[bool] = True
 
@@ -39,7 +39,7 @@ class EulerMomentum(NoisyTransition):
 class EulerLangevin(NoisyTransition):
     """L: `x <- x + h g + N(0, 2 T h - h^2 V)`."""
 
-    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
+    temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True

@@ -110,7 +110,7 @@ class MatrixOrnsteinUhlenbeck(CorrectedTransition):
     """
 
     friction: FrictionMatrix
-    temperature: Array = eqx.field(converter=_checks.real("temperature"), default=1.0)
+    temperature: Any = eqx.field(converter=_checks.schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
 
     def __check_init__(self):
@@ -161,7 +161,7 @@ class MatrixEuler(NoisyTransition):
     """
 
     friction: FrictionMatrix
-    temperature: Array = eqx.field(converter=_checks.real("temperature"), default=1.0)
+    temperature: Any = eqx.field(converter=_checks.schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
     uses_field: ClassVar[bool] = True
 

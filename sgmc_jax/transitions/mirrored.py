@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import real
+from .._checks import schedule
 from .._types import Position
 from ..mirrors import Mirror, as_mirror
 from .transition import Phase, Transition
@@ -20,7 +20,7 @@ class MirroredLangevin(Transition):
     """`y <- y + h (J' g + T grad log |J|) + N(0, 2 T h)`, y the dual of x and J = dx / dy."""
 
     mirror: Mirror = eqx.field(converter=as_mirror)
-    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
+    temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     random: ClassVar[bool] = True
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True

@@ -128,6 +128,16 @@ class NoiseCovariance(eqx.Module):
         known = self.eigenvalues if self.basis is None else (self.basis * self.eigenvalues)
         return _as_matrix(known if self.basis is None else known @ self.basis.T, size)
 
+    def over(self, position: Position) -> Float[Array, " d"] | Float[Array, "d d"] | None:
+        """V over the raveled position, its diagonal where it has no more; `None` where it is 0."""
+        if self.eigenvalues is None or self.basis is not None:
+            return self.matrix(_tree.size(position))
+        known = self.eigenvalues
+        if _is_number(known):
+            known = jax.tree.map(lambda x: known, position)
+        own = jax.tree.map(lambda e, x: jnp.broadcast_to(e, jnp.shape(x)), known, position)
+        return ravel_pytree(own)[0]
+
 
 class CorrectedTransition(Transition):
     """A transition with noise that makes up for that of a stochastic gradient.
@@ -155,7 +165,7 @@ class CorrectedTransition(Transition):
             check_embedded("friction cannot be a matrix", space)
         if leaves or estimated:
             check_embedded("noise_covariance cannot be subtracted", space)
-        if callable(h) or not leaves:
+        if callable(h) or callable(self.temperature) or not leaves:
             return
         if _checks.certainly(lambda least: least < 0, self.least_variance(h, space)):
             largest = max(np.max(np.asarray(leaf)) for leaf in leaves)
@@ -224,6 +234,17 @@ def check_embedded(what: str, space: Space) -> None:
     if not space.embedded:
         name = type(space).__name__
         raise ValueError(f"{what} on {name}, whose metric is not that of its embedding")
+
+
+def check_left(covariance: Array, h: Any) -> None:
+    """Raise if noise of which V has been subtracted has a concrete covariance with no root."""
+    eigenvalues = np.linalg.eigvalsh(np.asarray(covariance, np.float64))
+    if eigenvalues[0] < -1e-5 * np.max(np.abs(eigenvalues)):
+        raise ValueError(
+            f"noise_covariance exceeds the noise of the sampler at step_size {h}, where the chain "
+            f"begins: the least eigenvalue of what is left is {eigenvalues[0]:.4g}. Decrease "
+            "step_size, or, where the sampler has no noise of its own, give no noise_covariance"
+        )
 
 
 def estimated_matrix(covariance: PyTree, position: Position) -> Float[Array, "d d"]:

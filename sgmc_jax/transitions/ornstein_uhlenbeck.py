@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import real
+from .._checks import real, schedule
 from .noise import NoiseCovariance, NoisyTransition
 from .transition import Phase, Transition
 
@@ -22,7 +22,7 @@ class OrnsteinUhlenbeck(NoisyTransition):
     """
 
     friction: Array = eqx.field(converter=real("friction"))
-    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
+    temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
@@ -53,7 +53,7 @@ class Noise(NoisyTransition):
     """N: `v <- v + N(0, 2 C T h - h^2 V)`."""
 
     friction: Array = eqx.field(converter=real("friction"))
-    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
+    temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:

@@ -11,9 +11,11 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import real
+from .._checks import real, schedule
 from .._types import Position
 from .transition import Phase, Transition
+
+_LEAST = 1e-30  # in place of a mean square of 0, where g is 0 too
 
 
 class PreconditionedLangevin(Transition):
@@ -22,12 +24,16 @@ class PreconditionedLangevin(Transition):
     Elementwise. P is made of earlier gradients, so that it and g share no noise. v is the
     `"mean_square"` of the phase; it begins as the mean over all coordinates of the first g^2, and
     is fixed after `freeze_after` steps, which the phase counts as `"updates"`.
+
+    With `gamma`, v is brought up to date first, and the drift is `P g + T Gamma`, Gamma the
+    derivative of P in its own coordinate: `-P^2 (1 - a) g g' / sqrt(v)`, g' the curvature.
     """
 
     decay: Array = eqx.field(converter=real("decay"))
     epsilon: Array = eqx.field(converter=real("epsilon"))
-    temperature: Array = eqx.field(converter=real("temperature"), default=1.0)
+    temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     freeze_after: Array | None = None
+    gamma: bool = eqx.field(static=True, default=False)
     random: ClassVar[bool] = True
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
@@ -44,14 +50,37 @@ class PreconditionedLangevin(Transition):
         first = lambda v: jnp.where(updates == 0, overall.astype(v.dtype), v)
         square = jax.tree.map(first, phase.auxiliary["mean_square"])
 
-        def moved(x: Array, v: Array, g: Array, xi: Array) -> Array:
-            step = (h / (self.epsilon + jnp.sqrt(v))).astype(x.dtype)
-            deviation = jnp.sqrt(2 * step * self.temperature).astype(x.dtype)
-            return x + step * g.astype(x.dtype) + deviation * xi
+        kept = self._updated(phase, square, field)
+        used = kept["mean_square"] if self.gamma else square
+        p = jax.tree.map(lambda v: 1 / (self.epsilon.astype(v.dtype) + jnp.sqrt(v)), used)
 
+        def moved(x: Array, p: Array, drift: Array, xi: Array) -> Array:
+            step = (h * p).astype(x.dtype)
+            deviation = jnp.sqrt(2 * step * self.temperature).astype(x.dtype)
+            return x + h.astype(x.dtype) * drift.astype(x.dtype) + deviation * xi
+
+        drift = jax.tree.map(lambda p, g: p * g.astype(p.dtype), p, field)
+        if self.gamma:
+            gamma = self._gamma(updates, p, used, field, phase.curvature)
+            drift = _tree.axpy(self.temperature, gamma, drift)
         noise = _tree.normal_like(key, phase.position)
-        position = jax.tree.map(moved, phase.position, square, field, noise)
-        return phase._replace(position=position, auxiliary=self._updated(phase, square, field))
+        position = jax.tree.map(moved, phase.position, p, drift, noise)
+        return phase._replace(position=position, auxiliary=phase.auxiliary | kept)
+
+    def _gamma(
+        self, updates: Array, p: PyTree, square: PyTree, field: PyTree, curvature: PyTree | None
+    ) -> PyTree:
+        """The derivative of P, which is 0 where it is fixed."""
+        if curvature is None:
+            raise ValueError("gamma needs an estimator that tells its curvature, got one without")
+        adapts = True if self.freeze_after is None else updates < self.freeze_after
+        share = jnp.where(adapts, 1 - self.decay, 0.0)
+
+        def one(p: Array, v: Array, g: Array, slope: Array) -> Array:
+            direction = (g * slope).astype(v.dtype) / jnp.sqrt(jnp.maximum(v, _LEAST))
+            return -(p**2) * share.astype(v.dtype) * direction
+
+        return jax.tree.map(one, p, square, field, curvature)
 
     def _updated(self, phase: Phase, square: PyTree, field: PyTree) -> dict[str, PyTree]:
         """What the phase keeps after one more gradient."""
@@ -62,5 +91,4 @@ class PreconditionedLangevin(Transition):
             decay = self.decay.astype(v.dtype)
             return jnp.where(adapts, decay * v + (1 - decay) * g.astype(v.dtype) ** 2, v)
 
-        kept = {"mean_square": jax.tree.map(mean, square, field), "updates": updates + 1}
-        return phase.auxiliary | kept
+        return {"mean_square": jax.tree.map(mean, square, field), "updates": updates + 1}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, PyTree
 
-from .. import _returned
+from .. import _checks, _returned
 from .._types import Position
 from ..spaces import Euclidean, Space
 
@@ -19,7 +20,9 @@ class Phase(NamedTuple):
 
     `auxiliary` is what the pieces keep besides, by name: see `Transition.auxiliary`. `covariance`
     is that of the field's noise, where the estimator tells it, and `clipped` the number of noise
-    eigenvalues that were negative once it was subtracted, and set to zero; else both are `None`.
+    eigenvalues that were negative once it was subtracted, and set to zero; `curvature` is the
+    derivative of each component of the field in its own coordinate, where the estimator tells it.
+    What is not there is `None`.
     """
 
     position: Position
@@ -28,6 +31,7 @@ class Phase(NamedTuple):
     space: Space = Euclidean()
     covariance: PyTree | None = None
     clipped: Any = None
+    curvature: PyTree | None = None
 
 
 class Transition(eqx.Module):
@@ -52,6 +56,16 @@ class Transition(eqx.Module):
     corrects: ClassVar[bool] = False
     """Whether its noise makes up for the field's, whose covariance is in the phase."""
 
+    # with an annotation it would come first among the fields of a subclass
+    temperature = None  # type: Any
+
+    def at(self, count: Array) -> Transition:
+        """The piece as it is at a step: with its temperature, where that is a schedule."""
+        if not callable(self.temperature):
+            return self
+        temperature = _checks.scheduled("temperature", self.temperature, count)
+        return replace(self, temperature=temperature)  # type: ignore
+
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
         """The first values of what this piece keeps in `phase.auxiliary`, by name; any may read it.
 
@@ -71,6 +85,9 @@ class Transition(eqx.Module):
 
     def check_position(self, position: Position) -> None:
         """Raise if a concrete position is unfit for this piece."""
+
+    def check_start(self, position: Position, h: Any) -> None:
+        """Raise if it cannot begin at a concrete, fit position with a time of `h`."""
 
 
 def check_phase(letter: str, piece: Transition, before: Phase, after: Any) -> None:

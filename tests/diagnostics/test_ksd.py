@@ -65,6 +65,9 @@ def test_values_of_the_gaussian_example():
         wrong = float(ksd(*gaussian(1600, seed, stretch=1.3)))
         # About .045 and .167; the spread over seeds is about .01.
         assert 0.03 < right < 0.07 and 0.14 < wrong < 0.2
+        # The cross terms with the other sign, as of gradients of U: about .66.
+        x, s = gaussian(1600, seed)
+        assert 0.6 < float(ksd(x, -s)) < 0.75
 
 
 def test_a_wrong_sign_of_the_cross_terms_is_seen():

@@ -51,6 +51,7 @@ from sgmc_jax import (
     models,
     projected_sgld,
     psgld,
+    recipe,
     reflected_sgld,
     repeat,
     scir,
@@ -58,6 +59,8 @@ from sgmc_jax import (
     sghmc,
     sgld,
     sgnht,
+    sgrhmc,
+    sgrld,
     sgrld_simplex,
     thin,
 )
@@ -132,6 +135,8 @@ LATENT = (allocate, 0.5, Uniform(5))
 ANCHOR = (np.zeros(DIM, np.float32), lambda position, z: jax.nn.softmax(position + z))
 LOCATION = Minibatch(Summand(jnp.zeros(DIM), lambda position, z: 0.1 * z), Uniform(5))
 ZERO = np.zeros(DIM, np.float32)
+HALF = np.concatenate([np.zeros(DIM), np.ones(DIM)])
+TURN = np.kron([[0.0, -1.0], [1.0, 0.0]], np.eye(DIM))
 DENSE = np.eye(DIM) + 0.5  # a matrix of friction
 POINTS = np.array([[-1.3], [-0.4], [0.2], [0.9], [2.1]], np.float32)
 WORD_COUNTS = _rng.poisson(1.5, (5, 4)).astype(np.float32)
@@ -195,6 +200,25 @@ def _of_blocks(h):
     return gibbs(w=partial(_weights, jnp.asarray(h)), t=_log_precision)
 
 
+def _metric(w):
+    """The inverse of a metric, of determinant 1."""
+    along = jnp.tanh(w)
+    return jnp.eye(DIM) + 0.5 * jnp.outer(along, along)
+
+
+def _diagonal(w):
+    return 1 / (1 + w**2)
+
+
+def _kinetic(z):
+    return 0.5 * z[1] @ z[1]
+
+
+def _curl(w):
+    """The antisymmetric matrix of the cross product with w."""
+    return jnp.cross(jnp.eye(DIM), w)
+
+
 def _bnp(name, make, data=POINTS, **kwargs):
     flags = {"sized": False, "breakable": False, "noisy_batches": False, "heavy": True}
     return Case(name, lambda h: make(), None, data, **flags | kwargs)
@@ -222,6 +246,7 @@ CASES = [
     _on("sgld fisher", lambda h: sgld(EmpiricalFisher(PLAIN), h)),
     _on("psgld", lambda h: psgld(PLAIN, h)),
     _on("psgld frozen", lambda h: psgld(SVRG(PLAIN, 3), h, freeze_after=3)),
+    _on("psgld gamma", lambda h: psgld(SAGA(PLAIN), h, decay=0.9, epsilon=1.0, gamma=True)),
     _on("projected", lambda h: projected_sgld(PLAIN, h, Ball(100.0)), breakable=False),
     _on("reflected", lambda h: reflected_sgld(PLAIN, h, Box(-0.5, np.inf)), breakable=False),
     Case(
@@ -234,6 +259,17 @@ CASES = [
     _on(
         "mirrored positive", lambda h: mirrored_sgld(PLAIN, h, PositiveMirror()), **_quiet
     )._replace(position=ZERO + 1),
+    _on("recipe", lambda h: recipe(EmpiricalFisher(PLAIN), _metric, _curl, h)),
+    Case(
+        "recipe of momenta",
+        lambda h: recipe(PLAIN, HALF, TURN, h, energy=_kinetic),
+        (ZERO, ZERO),
+        (X, Y),
+        **_quiet,
+    ),
+    _on("sgrld", lambda h: sgrld(PLAIN, _diagonal, h, gamma="diagonal")),
+    _on("sgrld dense", lambda h: sgrld(PLAIN, _metric, h)),
+    _on("sgrhmc", lambda h: sgrhmc(PLAIN, _metric, h)),
     _on("sghmc", lambda h: sghmc(PLAIN, h)),
     _on("sghmc BAOAB", lambda h: sghmc(PLAIN, h, word="BAOAB")),
     _on("sghmc OBABO", lambda h: sghmc(SVRG(PLAIN, 3), h, word="OBABO")),

@@ -4,8 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from sgmc_jax import Full, FunctionModel, Minibatch, Uniform, psgld, sample
+from sgmc_jax.gradients.curvature import Curvature
 from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
@@ -90,3 +92,86 @@ def moving_variance(step_size):
 def test_a_moving_preconditioner_doubles_the_variance():
     """As h -> 0 the density is p(x) |x|, and E |x|^3 / E |x| = 2."""
     check_law(moving_variance(0.01), 2.0, 0.04)
+
+
+# ------------------------------------------------------------- Gamma, and the current gradient
+
+WIDTH = 0.5
+ONE = Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full())
+
+
+def exact_variance(h, gamma, num=500, length=6.0):
+    """Of N(0, 1) at decay 0, where P = 1 / (epsilon + |x|): the integral equation of a step."""
+    x, weights = np.polynomial.legendre.leggauss(num)
+    x, weights = length * x, length * weights
+    p = 1 / (WIDTH + np.abs(x))
+    drifted, deviation = x + h * (-p * x - gamma * np.sign(x) * p**2), np.sqrt(2 * h * p)
+    moves = norm.pdf((x[:, None] - drifted) / deviation) / deviation * weights
+    law = np.linalg.solve(np.eye(num) - moves + weights, np.ones(num))
+    return np.sum(weights * law * x**2) / np.sum(weights * law)
+
+
+def test_the_variance_without_noise_is_one_with_gamma_alone():
+    """Without it the density is p(x) (epsilon + |x|), whose variance is 2 for a small epsilon."""
+    limit = lambda gamma: 2 * exact_variance(0.01, gamma) - exact_variance(0.02, gamma)
+    mean = np.sqrt(2 / np.pi)
+    np.testing.assert_allclose(limit(1), 1, atol=0.005)
+    np.testing.assert_allclose(limit(0), (2 * mean + WIDTH) / (mean + WIDTH), atol=0.005)
+
+
+def gamma_variance(h=0.1, decay=0.0, gamma=True):
+    kernel = psgld(ONE, h, decay=decay, epsilon=WIDTH, gamma=gamma)
+    square = lambda state, info: state.position**2
+    args = {"num_chains": 1024, "num_steps": 4_200, "burn_in": 200, "reduce": square}
+    return run_law(KEY, kernel, jnp.ones(()), None, **args).trace.mean
+
+
+def test_the_variance_with_gamma():
+    check_law(gamma_variance(), exact_variance(0.1, 1), 0.03)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", [0.0, -1.0])
+def test_gamma_left_out_or_subtracted_is_seen(fault, monkeypatch):
+    from sgmc_jax.transitions import PreconditionedLangevin
+
+    honest = PreconditionedLangevin._gamma
+    faulty = lambda *args: fault * honest(*args)
+    monkeypatch.setattr(PreconditionedLangevin, "_gamma", faulty)
+    values = gamma_variance()
+    check_law(values, exact_variance(0.1, fault), 0.03)
+    with refused():
+        check_law(values, exact_variance(0.1, 1), 0.03)
+
+
+@pytest.mark.full
+def test_gamma_makes_up_for_what_the_current_gradient_adds_and_no_more():
+    """At decay a the density is p(x) (epsilon + |x|)^a in the limit of small steps."""
+    x = np.linspace(-8, 8, 20_001)
+    density = np.exp(-(x**2) / 2) * (WIDTH + np.abs(x)) ** 0.5
+    limit = np.sum(x**2 * density) / np.sum(density)
+    args = {"decay": 0.5, "gamma": True}
+    extrapolated = 2 * np.asarray(gamma_variance(0.02, **args)) - gamma_variance(0.04, **args)
+    check_law(extrapolated, limit, 0.08)
+    with refused():
+        check_law(extrapolated, 1.0, 0.08)
+
+
+def test_the_mean_over_signs_is_the_diagonal_of_the_derivative():
+    """Unbiased, over both products of the signs of two coordinates."""
+    matrix = np.array([[2.0, 0.7], [0.7, 1.5]])
+    grad = Curvature(Minibatch(FunctionModel(lambda x: -0.5 * x @ jnp.asarray(matrix) @ x), Full()))
+    one = lambda key: grad.estimate(key, (), jnp.ones(2), None)[0].curvature
+    values = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(KEY, 64)))
+    different = np.unique(values.round(4), axis=0)
+    np.testing.assert_allclose(different.mean(0), -np.diag(matrix), rtol=1e-4)
+    assert len(different) == 2
+
+
+def test_a_letter_without_a_curvature_is_refused():
+    from sgmc_jax.splitting import Splitting
+    from sgmc_jax.transitions import PreconditionedLangevin
+
+    kernel = Splitting("L", {"L": PreconditionedLangevin(0.5, 1.0, gamma=True)}, ONE, 0.1)
+    with pytest.raises(ValueError, match="gamma needs an estimator that tells its curvature"):
+        sample(KEY, kernel, jnp.ones(()), None, num_steps=1)

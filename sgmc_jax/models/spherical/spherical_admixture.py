@@ -191,7 +191,7 @@ class SphericalAdmixture(Directions):
         _checks.whole("ascent_steps", ascent_steps)
         latent = DirichletParameters(self.prior, ascent_steps)
         kept = KeptLatents(latent, batcher, "Variational")
-        return Variational(Bound(self.prior), kept, _checks.as_step_size(step_size))
+        return Variational(Bound(self.prior), kept, _checks.as_schedule("step_size", step_size))
 
     def log_perplexity(
         self,

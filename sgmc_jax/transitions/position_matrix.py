@@ -1,0 +1,152 @@
+"""Matrices that depend on the position, and their divergence by automatic differentiation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from .. import _checks, _returned, _tree
+from .._types import Position, as_function
+
+GAMMAS = ("exact", "diagonal", "jvp")
+_FEW = 64  # coordinates, for which `"diagonal"` is compared with `"exact"` as a chain begins
+
+
+class PositionMatrix(eqx.Module):
+    """A matrix over the raveled position, as a function of the position or constant.
+
+    Args:
+        name: of the argument that it is.
+        value: the matrix (d, d) over the raveled position; a diagonal, as a pytree like the
+            position or (d,); a number, for that number times the identity; or a function of the
+            position that returns one of these.
+    """
+
+    name: str = eqx.field(static=True)
+    value: Any
+
+    def __init__(self, name: str, value: Any):
+        self.name = name
+        real = _checks.real_tree(name)
+        self.value = as_function(value, name) if callable(value) else real(value)
+
+    def at(self, position: Position) -> Float[Array, " d"] | Float[Array, "d d"]:
+        """The matrix at a position, or its diagonal if it has no more."""
+        value: Any = self.value(position) if callable(self.value) else self.value
+        flat, _ = ravel_pytree(position)
+        if _returned.same_form(value, position):
+            _returned.numbers(self.name, value)
+            return ravel_pytree(value)[0].astype(flat.dtype)
+        d, shape = flat.size, np.shape(value) if _is_array(value) else None
+        if shape == ():
+            return jnp.full(d, value, flat.dtype)
+        if shape in ((d,), (d, d)):
+            return jnp.asarray(value).astype(flat.dtype)
+        raise TypeError(
+            f"{self.name} must be a matrix over the raveled position, of shape {(d, d)}, or its "
+            f"diagonal, of shape {(d,)} or like the position, got {_returned.describe(value)}"
+        )
+
+    def check(self, position: Position, definite: bool = False) -> None:
+        """Raise unless it is symmetric and positive semi-definite, or definite, at a position."""
+        matrix = np.asarray(self.at(position), np.float64)
+        least = np.min(matrix, initial=np.inf)
+        if matrix.ndim == 2:
+            if not np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-6):
+                raise ValueError(f"{self.name} must be symmetric where the chain begins")
+            least = np.linalg.eigvalsh(matrix)[0]
+        slack = 1e-5 * np.max(np.abs(matrix), initial=0.0)
+        if not (least > slack if definite else least >= -slack):
+            kind = "positive definite" if definite else "positive semi-definite"
+            raise ValueError(
+                f"{self.name} must be {kind} where the chain begins, got an eigenvalue of "
+                f"{least:.4g}"
+            )
+
+    def check_antisymmetric(self, position: Position) -> None:
+        """Raise unless it is minus its transpose at a position."""
+        matrix = np.asarray(dense(self.at(position)), np.float64)
+        if not np.allclose(matrix, -matrix.T, rtol=1e-4, atol=1e-6):
+            worst = np.max(np.abs(matrix + matrix.T))
+            raise ValueError(
+                f"{self.name} must be antisymmetric where the chain begins, got {self.name} plus "
+                f"its transpose up to {worst:.4g}"
+            )
+
+
+class Divergence(eqx.Module):
+    """`Gamma_i = sum_j d M_ij / d x_j`, of a matrix M that depends on the position.
+
+    The derivative of M z along z is the sum of it over the z of a basis (`"exact"`, d of them), or
+    its mean over Rademacher z (`"jvp"`, one that is drawn); z = 1 is enough where M_ii depends on
+    x_i alone and the rest of M is constant (`"diagonal"`).
+
+    Args:
+        gamma: one of these three, or Gamma itself, a function of the position that returns a pytree
+            like it.
+
+    Raises:
+        ValueError: if `gamma` is another text.
+    """
+
+    how: str = eqx.field(static=True)
+    own: Callable | None
+
+    def __init__(self, gamma: str | Callable = "exact"):
+        if not callable(gamma) and gamma not in GAMMAS:
+            raise ValueError(f"gamma must be one of {GAMMAS} or a function, got {gamma!r}")
+        self.how = gamma if isinstance(gamma, str) else "own"
+        self.own = as_function(gamma, "gamma") if callable(gamma) else None
+
+    def __call__(self, key: Any, product: Callable, position: Position) -> Float[Array, " d"]:
+        """Gamma at a position, over the raveled one.
+
+        Args:
+            product: `(position, z) -> M z`, with z and M z over the raveled position.
+        """
+        flat, unravel = ravel_pytree(position)
+        if self.own is not None:
+            value = self.own(position)
+            _returned.like("gamma", value, position, "the position")
+            return ravel_pytree(value)[0].astype(flat.dtype)
+
+        def along(z: Array) -> Array:
+            return jax.jvp(lambda x: product(unravel(x), z), (flat,), (z,))[1]
+
+        if self.how == "exact":
+            return jnp.sum(jax.vmap(along)(jnp.eye(flat.size, dtype=flat.dtype)), axis=0)
+        if self.how == "diagonal":
+            return along(jnp.ones_like(flat))
+        return along(jax.random.rademacher(key, flat.shape, flat.dtype))
+
+    def check(self, product: Callable, position: Position) -> None:
+        """Raise if `"diagonal"` is not enough, where the position is small enough to see it."""
+        if self.how != "diagonal" or _tree.size(position) > _FEW:
+            return
+        both = [Divergence(how)(None, product, position) for how in ("diagonal", "exact")]
+        if not np.allclose(*map(np.asarray, both), rtol=1e-3, atol=1e-5):
+            raise ValueError(
+                'gamma="diagonal" is for diagonals of which each element depends on its own '
+                'coordinate alone: use gamma="exact" or "jvp" for others'
+            )
+
+
+def times(matrix: Array, v: Array) -> Array:
+    """The product with a matrix or a diagonal."""
+    return matrix * v if matrix.ndim == 1 else matrix @ v
+
+
+def dense(matrix: Array) -> Float[Array, "d d"]:
+    """The matrix, also of a diagonal."""
+    return jnp.diag(matrix) if matrix.ndim == 1 else matrix
+
+
+def _is_array(value: PyTree) -> bool:
+    return jax.tree_util.all_leaves([value]) and np.ndim(value) <= 2

@@ -1,0 +1,140 @@
+"""Z: an Euler step of the complete recipe."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from .. import _returned
+from .._checks import schedule
+from .._types import Position
+from ..spaces import Space
+from .noise import NoiseCovariance, add_counts, check_left, eigen, estimated_matrix
+from .position_matrix import Divergence, PositionMatrix, dense, times
+from .transition import Phase, Transition
+
+
+class RecipeEuler(Transition):
+    """Z: `z <- z + h ((D + Q) g + T Gamma) + N(0, 2 h T D - h^2 B)`, B = (D + Q) V (D + Q)'.
+
+    D or, if it is given by a `factor` R, D = R R' is symmetric and positive semi-definite, Q
+    antisymmetric, `Gamma_i = sum_j d (D + Q)_ij / d z_j` and V the covariance of g. In an
+    `extended` position, a tuple, only the first entry of g has noise. Negative eigenvalues of the
+    noise are set to zero and counted.
+    """
+
+    diffusion: PositionMatrix
+    curl: PositionMatrix | None = None
+    gamma: Divergence = Divergence()
+    noise_covariance: NoiseCovariance = NoiseCovariance()
+    temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
+    extended: bool = eqx.field(static=True, default=False)
+    factor: bool = eqx.field(static=True, default=False)
+    random: ClassVar[bool] = True
+    moves: ClassVar[bool] = True
+    uses_field: ClassVar[bool] = True
+    uses_momentum: ClassVar[bool] = False
+    straight: ClassVar[bool] = True
+    corrects: ClassVar[bool] = True
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        z, unravel = ravel_pytree(phase.position)
+        key, gamma_key = jax.random.split(key) if self.gamma.how == "jvp" else (key, None)
+        drift = self._product(phase.position, ravel_pytree(field)[0].astype(z.dtype))
+        if callable(self.diffusion.value) or (self.curl and callable(self.curl.value)):
+            gamma = self.gamma(gamma_key, self._product, phase.position)
+            drift = drift + self.temperature.astype(z.dtype) * gamma
+        h = h.astype(z.dtype)
+        noise, clipped = self._noise(key, phase, h)
+        position = unravel(z + h * drift + noise.astype(z.dtype))
+        return phase._replace(position=position, clipped=add_counts(phase.clipped, clipped))
+
+    def _product(self, position: Position, v: Array) -> Float[Array, " d"]:
+        """`(D + Q) v`."""
+        d = self.diffusion.at(position)
+        result = times(d, times(d.T, v) if self.factor else v)
+        return result if self.curl is None else result + times(self.curl.at(position), v)
+
+    def _noise(self, key: Any, phase: Phase, h: Array) -> tuple[Array, Array | None]:
+        """The noise, and how many of its eigenvalues are set to zero."""
+        d, v = self.diffusion.at(phase.position), self._covariance(phase)
+        if self.factor and v is None:
+            xi = jax.random.normal(key, (len(d),), d.dtype)
+            return jnp.sqrt(2 * h * self.temperature).astype(d.dtype) * times(d, xi), None
+        return noise_of(key, self._noise_covariance(phase.position, d, v, h).astype(d.dtype))
+
+    def _noise_covariance(self, position: Position, d: Array, v: Array | None, h: Any) -> Array:
+        """`2 h T D - h^2 B`, the diagonal alone where all of it is diagonal."""
+        if self.factor:
+            d = d * d if d.ndim == 1 else d @ d.T
+        own = 2 * h * self.temperature * d
+        if v is None:
+            return own
+        if self.curl is None and d.ndim == v.ndim == 1:
+            return own - h**2 * d * v * d
+        m = dense(d) if self.curl is None else dense(d) + dense(self.curl.at(position))
+        return dense(own) - h**2 * m @ dense(v) @ m.T
+
+    def _covariance(self, phase: Phase) -> Array | None:
+        """V over the raveled position, its diagonal where it has no more, or `None`."""
+        part = phase.position[0] if self.extended else phase.position
+        v = covariance_over(part, phase.covariance, self.noise_covariance)
+        if v is None:
+            return None
+        z, _ = ravel_pytree(phase.position)
+        return jnp.pad(v, ((0, len(z) - len(v)),) * v.ndim).astype(z.dtype)
+
+    def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
+        check_one_covariance(self.noise_covariance, estimated)
+
+    def check_position(self, position: Position) -> None:
+        if self.extended and not (isinstance(position, tuple) and len(position) > 1):
+            raise TypeError(
+                "position must be a tuple, of which the estimator knows the first entry and "
+                f"`energy` all, got {type(position).__name__}"
+            )
+        self.noise_covariance.check(position[0] if self.extended else position)
+        if not self.factor:
+            self.diffusion.check(position)
+        if self.curl is not None:
+            self.curl.check_antisymmetric(position)
+        self.gamma.check(self._product, position)
+
+    def check_start(self, position: Position, h: Any) -> None:
+        """Raise if a noise covariance that is given exceeds the noise where the chain begins."""
+        v = self._covariance(Phase(position))
+        if v is None:
+            return
+        d = self.diffusion.at(position)
+        check_left(dense(self._noise_covariance(position, d, v, h)), h)
+
+
+def check_one_covariance(known: NoiseCovariance, estimated: str | None) -> None:
+    """Raise if V is both given and estimated."""
+    if estimated and known.eigenvalues is not None:
+        raise ValueError(f"noise_covariance must be None: {estimated} estimates it")
+
+
+def covariance_over(
+    position: Position, estimated: PyTree | None, known: NoiseCovariance
+) -> Array | None:
+    """V over the raveled position: what is estimated, or else what is known, of a diagonal (d,)."""
+    if estimated is None:
+        return known.over(position)
+    if _returned.same_form(estimated, position):
+        return ravel_pytree(estimated)[0]
+    return estimated_matrix(estimated, position)
+
+
+def noise_of(key: Any, covariance: Array) -> tuple[Array, Array]:
+    """N(0, covariance), the matrix or its diagonal, and how many eigenvalues are set to zero."""
+    variances, basis = (covariance, None) if covariance.ndim == 1 else eigen(covariance)
+    xi = jax.random.normal(key, variances.shape, variances.dtype)
+    noise = jnp.sqrt(jnp.maximum(variances, 0)) * xi
+    clipped = jnp.sum(variances < 0, dtype=jnp.int32)
+    return (noise if basis is None else basis @ noise), clipped

@@ -1,0 +1,117 @@
+"""P, X: the momentum and the position of Hamiltonian dynamics with a metric of its own."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, PyTree
+
+from .._checks import real, schedule
+from .._types import Position
+from ..spaces import Space
+from .noise import NoiseCovariance, add_counts, check_left
+from .position_matrix import Divergence, PositionMatrix, dense, times
+from .recipe import check_one_covariance, covariance_over, noise_of
+from .transition import Phase, Transition
+
+
+class InverseMetric(eqx.Module):
+    """The inverse of a metric at each position, or a factor R of it, G^-1 = R R'."""
+
+    matrix: PositionMatrix
+    factor: bool = eqx.field(static=True, default=False)
+
+    def root(self, position: Position) -> Float[Array, " d"] | Float[Array, "d d"]:
+        """R, or its diagonal; of G^-1 the Cholesky factor."""
+        matrix = self.matrix.at(position)
+        if self.factor:
+            return matrix
+        return jnp.sqrt(matrix) if matrix.ndim == 1 else jnp.linalg.cholesky(matrix)
+
+    def check(self, position: Position) -> None:
+        """Raise unless it is positive definite at a position."""
+        if self.factor:
+            self.matrix.at(position)
+        else:
+            self.matrix.check(position, definite=True)
+
+
+class RiemannianMomentum(Transition):
+    """P: `v <- v + h (R' g - C R R' v + T div R') + N(0, 2 h C T R R' - h^2 R' V R)`, G^-1 = R R'.
+
+    `(div R')_i = sum_j d R_ji / d x_j`. Negative eigenvalues of the noise are set to zero and
+    counted.
+    """
+
+    metric: InverseMetric
+    friction: Array = eqx.field(converter=real("friction"))
+    gamma: Divergence = Divergence()
+    noise_covariance: NoiseCovariance = NoiseCovariance()
+    temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
+    random: ClassVar[bool] = True
+    uses_field: ClassVar[bool] = True
+    straight: ClassVar[bool] = True
+    corrects: ClassVar[bool] = True
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        v, unravel = ravel_pytree(phase.momentum)
+        key, gamma_key = jax.random.split(key) if self.gamma.how == "jvp" else (key, None)
+        root = self.metric.root(phase.position)
+        g = ravel_pytree(field)[0].astype(v.dtype)
+        force = times(root.T, g) - self.friction.astype(v.dtype) * times(root, times(root.T, v))
+        if callable(self.metric.matrix.value):
+            divergence = self.gamma(gamma_key, self._product, phase.position)
+            force = force + self.temperature.astype(v.dtype) * divergence
+        covariance = covariance_over(phase.position, phase.covariance, self.noise_covariance)
+        if covariance is None:
+            deviation = jnp.sqrt(2 * h * self.friction * self.temperature).astype(v.dtype)
+            noise = deviation * times(root, jax.random.normal(key, v.shape, v.dtype))
+            clipped = None
+        else:
+            left = self._noise_covariance(root, covariance, h)
+            noise, clipped = noise_of(key, left.astype(v.dtype))
+        momentum = unravel(v + h.astype(v.dtype) * force + noise)
+        return phase._replace(momentum=momentum, clipped=add_counts(phase.clipped, clipped))
+
+    def _product(self, position: Position, z: Array) -> Float[Array, " d"]:
+        """`R' z`."""
+        return times(self.metric.root(position).T, z)
+
+    def _noise_covariance(self, root: Array, v: Array, h: Any) -> Array:
+        scale = 2 * h * self.friction * self.temperature
+        if root.ndim == v.ndim == 1:
+            return scale * root**2 - h**2 * root * v * root
+        root = dense(root)
+        return scale * root @ root.T - h**2 * root.T @ dense(v).astype(root.dtype) @ root
+
+    def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
+        check_one_covariance(self.noise_covariance, estimated)
+
+    def check_position(self, position: Position) -> None:
+        self.noise_covariance.check(position)
+        self.metric.check(position)
+        self.gamma.check(self._product, position)
+
+    def check_start(self, position: Position, h: Any) -> None:
+        """Raise if a noise covariance that is given exceeds the noise where the chain begins."""
+        v = self.noise_covariance.over(position)
+        if v is not None:
+            check_left(dense(self._noise_covariance(self.metric.root(position), v, h)), h)
+
+
+class RiemannianFlow(Transition):
+    """X: `x <- x + h R v`, R as it is where x has been."""
+
+    metric: InverseMetric
+    moves: ClassVar[bool] = True
+    straight: ClassVar[bool] = True
+
+    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+        x, unravel = ravel_pytree(phase.position)
+        v, _ = ravel_pytree(phase.momentum)
+        moved = x + h.astype(x.dtype) * times(self.metric.root(phase.position), v.astype(x.dtype))
+        return phase._replace(position=unravel(moved))

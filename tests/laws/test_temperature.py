@@ -1,0 +1,176 @@
+"""Temperatures that change with the step: exact recursions of variances, and where they end."""
+
+from functools import partial
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import (
+    Ball,
+    Box,
+    Full,
+    FunctionModel,
+    Minibatch,
+    PolynomialDecay,
+    PositiveMirror,
+    cycle,
+    mirrored_sgld,
+    projected_sgld,
+    psgld,
+    reflected_sgld,
+    sample,
+    sghmc,
+    sgld,
+)
+from sgmc_jax.splitting import Splitting
+from sgmc_jax.transitions import EulerLangevin
+from tests.laws.moments import check_law, check_mean, run_law
+
+pytestmark = pytest.mark.runs_long
+
+KEY = jax.random.key(31)
+CURVATURE, FRICTION, H, STEPS = 1.7, 1.3, 0.3, 5
+GRAD = Minibatch(FunctionModel(lambda x: -0.5 * CURVATURE * jnp.sum(x**2)), Full())
+MATRIX = jnp.array([[FRICTION]])
+COOLING = PolynomialDecay(4.0, power=1.0)  # 4, 2, 4/3, 1, ...
+
+
+def overdamped(temperatures):
+    """Var x after each step from a point: P <- (1 - h L)^2 P + 2 h T."""
+    variance, found = 0.0, []
+    for t in temperatures:
+        variance = (1 - H * CURVATURE) ** 2 * variance + 2 * H * t
+        found.append(variance)
+    return np.array(found)
+
+
+def underdamped(temperatures):
+    """The same of BAOAB, from v ~ N(0, T_0)."""
+    decay = np.exp(-FRICTION * H)
+    kick = np.array([[1, 0], [-H * CURVATURE / 2, 1]])
+    half = kick, np.array([[1, H / 2], [0, 1]])
+    before, after = half[1] @ half[0], half[0] @ half[1]
+    law, found = np.diag([0.0, temperatures[0]]), []
+    for t in temperatures:
+        move = after @ np.diag([1, decay]) @ before
+        fresh = after @ np.diag([0, t * (1 - decay**2)]) @ after.T
+        law = move @ law @ move.T + fresh
+        found.append(law[0, 0])
+    return np.array(found)
+
+
+KERNELS = {
+    "sgld": (partial(sgld, GRAD, H), overdamped),
+    "BAOAB": (partial(sghmc, GRAD, H, FRICTION, word="BAOAB"), underdamped),
+    "BAOAB matrix": (partial(sghmc, GRAD, H, MATRIX, word="BAOAB"), underdamped),
+}
+FAST = ("sgld",)
+
+
+def first_variances(kernel):
+    run = sample(KEY, kernel, jnp.zeros(1), None, num_steps=STEPS, num_chains=24_000)
+    return np.square(np.asarray(run.trace)[..., 0])
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.full) for n in KERNELS]
+)
+def test_the_variance_of_the_first_steps(name):
+    make, exact = KERNELS[name]
+    expected = exact([float(COOLING(k)) for k in range(STEPS)])
+    values = first_variances(make(temperature=COOLING)) / expected
+    check_mean(values, np.ones(STEPS), 0.06)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_schedule_that_is_a_step_late_is_seen(name, monkeypatch):
+    honest = EulerLangevin.at
+    for piece in KERNELS[name][0](temperature=COOLING).pieces.values():
+        late = lambda self, count: honest(self, jnp.maximum(count - 1, 0))
+        monkeypatch.setattr(type(piece), "at", late)
+    with pytest.raises(AssertionError, match="standard errors"):
+        test_the_variance_of_the_first_steps(name)
+
+
+def settling(count):
+    """3 at first, and then .8."""
+    return jnp.where(count < 50, 3.0, 0.8)
+
+
+@pytest.mark.parametrize("wrap", ["alone", pytest.param("cycle", marks=pytest.mark.full)])
+def test_a_schedule_that_becomes_constant_ends_in_its_law(wrap):
+    kernel = sgld(GRAD, H, temperature=settling)
+    kernel = kernel if wrap == "alone" else cycle(kernel, kernel)
+    square = lambda state, info: state.position[0] ** 2
+    args = {"num_chains": 512, "num_steps": 2_100, "burn_in": 100, "reduce": square}
+    run = run_law(KEY, kernel, jnp.zeros(1), None, **args)
+    check_law(run.trace.mean, 2 * 0.8 / (CURVATURE * (2 - H * CURVATURE)), 0.02)
+
+
+V = {"noise_covariance": 0.1}
+EVERY = {
+    "sgld": partial(sgld, GRAD, 0.1, **V),
+    "psgld": partial(psgld, GRAD, 0.1),
+    "projected": partial(projected_sgld, GRAD, 0.1, Ball(3.0)),
+    "reflected": partial(reflected_sgld, GRAD, 0.1, Box(-1.0)),
+    "mirrored": partial(mirrored_sgld, GRAD, 0.1, PositiveMirror()),
+    "ABOBA": partial(sghmc, GRAD, 0.1, **V),
+    "AFBNFA": partial(sghmc, GRAD, 0.1, word="AFBNFA"),
+    "EA": partial(sghmc, GRAD, 0.1, word="EA"),
+    "EA matrix": partial(sghmc, GRAD, 0.1, MATRIX, word="EA", **V),
+    "ABOBA matrix": partial(sghmc, GRAD, 0.1, MATRIX),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n in ("sgld", "ABOBA") else pytest.param(n, marks=pytest.mark.full) for n in EVERY],
+)
+def test_a_constant_schedule_is_that_number(name):
+    """Of every kernel that takes a temperature, step for step."""
+    ends = []
+    for temperature in (0.7, lambda count: 0.7):
+        kernel = EVERY[name](temperature=temperature)
+        state = kernel.init(KEY, jnp.ones(1), None)
+        for i in range(2):
+            state, _ = kernel.step(jax.random.fold_in(KEY, i), state, None)
+        ends.append(state.position)
+    np.testing.assert_allclose(*ends, rtol=1e-6)
+    other = EVERY[name](temperature=0.5).init(KEY, jnp.ones(1), None)
+    assert jax.tree.structure(other) == jax.tree.structure(state)
+
+
+def test_a_number_costs_nothing_and_schedules_share_one_program():
+    kernel = sgld(GRAD, H, temperature=0.7)
+    assert kernel.pieces["L"].at(jnp.zeros((), jnp.int32)) is kernel.pieces["L"]
+    chex.clear_trace_counter()
+    watch = chex.assert_max_traces(lambda state, info: state.position, n=3)
+    for scale in np.linspace(1, 2, 6):
+        kernel = sgld(GRAD, H, temperature=PolynomialDecay(scale))
+        sample(KEY, kernel, jnp.zeros(1), None, num_steps=4, record=watch)
+
+
+WRONG = {
+    "at first": (lambda k: -1.0, r"temperature\(0\) must be finite and not negative"),
+    "an array": (lambda k: jnp.ones(2), r"temperature\(count\) must be one number.*\(2,\)"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_schedules(name):
+    schedule, message = WRONG[name]
+    with pytest.raises(ValueError, match=message):
+        sample(KEY, sgld(GRAD, H, temperature=schedule), jnp.zeros(1), None, num_steps=1)
+
+
+def test_the_momentum_begins_at_the_first_temperature():
+    kernel = sghmc(GRAD, H, temperature=lambda count: 4.0 - count)
+    assert isinstance(kernel, Splitting)
+    momentum = lambda t: sghmc(GRAD, H, temperature=t).init(KEY, jnp.zeros(1), None).momentum
+    np.testing.assert_allclose(
+        kernel.init(KEY, jnp.zeros(1), None).momentum, momentum(4.0), rtol=1e-6
+    )
