@@ -74,6 +74,7 @@ def test_the_density_is_that_of_the_printed_model():
     check_density(lambda at, x, y: MODEL.logdensity(at, (x, y)))
 
 
+@pytest.mark.full
 def test_the_density_sees_a_missing_jacobian():
     faulty = NoJacobian(NETWORK, groups=(0, 1, 0, 2), precision_prior=(1.5, 2.0))
     with pytest.raises(AssertionError):

@@ -80,6 +80,7 @@ class Covariance(MatrixFactorization):
         return total
 
 
+@pytest.mark.full
 def test_gradients_see_a_precision_in_place_of_a_covariance():
     settings = {"noise_precision": 2.0, "centre": 3.0, "mean": 0.4, "precision_prior": (1.5, 2.0)}
     with pytest.raises(AssertionError):
@@ -139,10 +140,12 @@ def check_batches(model):
         check_mean(values, np.ravel(exact[side]), 0.15)
 
 
+@pytest.mark.full
 def test_gradients_of_batches_are_unbiased():
     check_batches(MODEL)
 
 
+@pytest.mark.full
 def test_unbiasedness_sees_a_prior_of_the_batch():
     settings = {"noise_precision": 2.0, "centre": 3.0, "mean": 0.4, "precision_prior": (1.5, 2.0)}
     with pytest.raises(AssertionError, match="standard errors"):
