@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
 from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from ..contract import Cost
 
 
 class Curvature(Estimator):
@@ -34,6 +35,11 @@ class Curvature(Estimator):
     @property
     def tells_covariance(self) -> bool:
         return self.inner.tells_covariance
+
+    @property
+    def cost(self) -> Cost | None:
+        once = self.inner.cost
+        return None if once is None else once.times(2)
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         return self.inner.init(key, position, data)

@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 
 from .. import _returned, _tree
 from .._types import Data, Estimate, Estimator, Key, Position, as_function
+from ..contract import Cost
 
 
 class Extended(Estimator):
@@ -36,6 +37,10 @@ class Extended(Estimator):
     @property
     def tells_covariance(self) -> bool:
         return self.inner.tells_covariance
+
+    @property
+    def cost(self) -> Cost | None:
+        return self.inner.cost
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         return self.inner.init(key, position[0], data)
