@@ -30,8 +30,8 @@ model = LogisticRegression()
 theta, data = model.simulate(keys[0], 50_000, 5)
 
 # %% [markdown]
-# `laplace` finds the mode by Newton's method, from a subset of the items first, and the scale of the
-# posterior there. `default_kernel` adds control variates at the mode, and batches whose noise makes
+# `laplace` finds the mode by Newton's method, from a subset of the items first, and the scale of
+# the posterior there. `default_kernel` adds control variates at the mode, and batches whose noise makes
 # variances too large by about 5 %.
 
 # %%
