@@ -14,6 +14,7 @@ _SUITES = (
     "b",
     "c",
     "d",
+    "e",
     "mixture",
     "features",
     "slices",

@@ -31,8 +31,8 @@ theta, data = model.simulate(keys[0], 50_000, 5)
 
 # %% [markdown]
 # `laplace` finds the mode by Newton's method, from a subset of the items first, and the scale of
-# the posterior there. `default_kernel` adds control variates at the mode, and batches whose noise makes
-# variances too large by about 5 %.
+# the posterior there. `default_kernel` adds control variates at the mode, and batches whose noise
+# makes variances too large by about 5 %.
 
 # %%
 fit = laplace(keys[1], model, jnp.zeros(5), data)

@@ -32,7 +32,7 @@ def exact_laplace(x, y):
     return w, np.linalg.inv(precision)
 
 
-@pytest.mark.parametrize("num", [300, 40_000])
+@pytest.mark.parametrize("num", [pytest.param(300, marks=pytest.mark.full), 40_000])
 def test_the_laplace_approximation(num):
     """Of scales that differ by 3e4; from a batch of 16,384 the scale has its own error."""
     mode, covariance = exact_laplace(X[:num], LABELS[:num])
@@ -44,7 +44,7 @@ def test_the_laplace_approximation(num):
     np.testing.assert_allclose(found / np.outer(sd, sd), covariance / np.outer(sd, sd), atol=error)
 
 
-@pytest.mark.parametrize("num", [300, 40_000])
+@pytest.mark.parametrize("num", [pytest.param(300, marks=pytest.mark.full), 40_000])
 def test_it_samples_the_posterior(num):
     """Means and variances against those of the normal approximation, exact to a few per cent here.
 
@@ -67,6 +67,7 @@ def test_it_samples_the_posterior(num):
         assert kernel.grad.inner.batcher.batch_size < 1_000
 
 
+@pytest.mark.full
 def test_a_target_without_data():
     model = FunctionModel(lambda p: -0.5 * jnp.sum((p["a"] / 1e3) ** 2) - 0.5 * (p["b"] - 2) ** 2)
     start = {"a": jnp.ones(2), "b": jnp.zeros(())}
@@ -76,6 +77,7 @@ def test_a_target_without_data():
     np.testing.assert_allclose(run.trace["b"].mean(), 2.0, atol=0.1)
 
 
+@pytest.mark.full
 def test_many_dimensions_have_a_diagonal_scale():
     sd = jnp.geomspace(0.1, 10.0, 300)
     model = FunctionModel(lambda x: -0.5 * jnp.sum((x / sd) ** 2))
@@ -83,6 +85,7 @@ def test_many_dimensions_have_a_diagonal_scale():
     np.testing.assert_allclose(fit.space.scale, sd, rtol=1e-4)
 
 
+@pytest.mark.full
 def test_the_same_key_gives_the_same_kernel():
     one, two = (default_kernel(KEY, LOGISTIC, jnp.zeros(3), (X, LABELS)) for _ in range(2))
     for left, right in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):

@@ -52,6 +52,7 @@ def test_the_best_of_a_grid():
     assert tuned.table().count("\n") == 1 + len(STEPS["step_size"])
 
 
+@pytest.mark.full
 def test_it_can_be_continued_and_its_chains_are_those_of_sample():
     args = {"position": jnp.zeros(2), "data": None}
     tuned = grid_search(KEY, TARGET, langevin, {"step_size": [1e-5]}, **args, budget=400)
@@ -74,6 +75,7 @@ def test_halving_is_cheap_and_as_good():
     assert steps == [777, 777 + 2_333]  # of 7,000 a round
 
 
+@pytest.mark.full
 def test_words_and_batches_compete_at_equal_cost():
     """A batch of 20 of 40 items makes half as many steps as one of 10; every word has its own."""
 
@@ -88,6 +90,7 @@ def test_words_and_batches_compete_at_equal_cost():
     assert tuned.plot().get_xlabel() == "size"
 
 
+@pytest.mark.full
 def test_scores_may_be_noisy():
     """An estimator judges as the model does: distinct draws alone, each with its own batch."""
     noisy = ControlVariate(Minibatch(ITEMS, Uniform(8)), jnp.array(0.5))
@@ -113,6 +116,7 @@ def test_draws_far_out_in_flat_tails_are_seen():
     assert abs(cold[1] - 1) < 0.1 and abs(warm[1] - 4) < 0.1
 
 
+@pytest.mark.full
 def test_units_do_not_matter():
     """With a scale of its own, a target in other units has the same discrepancies; with 1 not."""
 

@@ -238,8 +238,8 @@ HEADER = (
 )
 
 
-def of_dim(key: Any, dim: int, size: Size) -> str:
-    """The table of one dimension."""
+def lines(key: Any, dim: int, size: Size) -> list[list[str]]:
+    """The lines of the table of one dimension."""
     keys = iter(jax.random.split(key, 12))
     problem = simulated(next(keys), size.items, dim)
     fit = problem.fit
@@ -255,12 +255,13 @@ def of_dim(key: Any, dim: int, size: Size) -> str:
     ula = sgld(Minibatch(MODEL, Full()), 0.3, space=Euclidean(cholesky=fit.space.cholesky))
     full = drawn(next(keys), problem, ula, size.passes, 4, "h = 0.3")
     rows.append(line("ULA, whitened", full, *judged))
-    return table(HEADER, rows)
+    return rows
 
 
 def run(options: Options) -> str:
     size, parts = SIZES[options.full], []
     for dim in size.dims:
-        parts.append(f"d = {dim}, N = {size.items}\n\n" + of_dim(options.key, dim, size))
+        shown = table(HEADER, lines(options.key, dim, size))
+        parts.append(f"d = {dim}, N = {size.items}\n\n{shown}")
         (options.out / "table2.md").write_text("\n".join(parts))  # known so far
     return "\n".join(parts)

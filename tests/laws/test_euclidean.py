@@ -55,8 +55,15 @@ def log_density(x):
     return -jnp.sum(jnp.cosh(flat - 0.2)) - 0.3 * flat[0] * flat[1]
 
 
-@pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize("kernel", KERNELS)
+FAST = {("sghmc", "dense"), ("sgnht", "diagonal"), ("sgld", "number")}  # the others at length only
+PAIRS = [
+    pytest.param(kernel, name, marks=[] if (kernel, name) in FAST else pytest.mark.full)
+    for kernel in KERNELS
+    for name in SPACES
+]
+
+
+@pytest.mark.parametrize("kernel, name", PAIRS)
 def test_the_steps_are_those_of_whitened_coordinates(kernel, name, x64):
     """An exact identity: x_t = S z_t at every step."""
     space, root = SPACES[name], MATRICES[name]

@@ -1,0 +1,37 @@
+"""Effective samples per CPU-second of logistic regression, tuned by the library, against NUTS."""
+
+from __future__ import annotations
+
+import jax
+
+from experiments.sgmcmc_review.table2 import HEADER, SIZES, Size, lines
+
+from .table import Table
+
+_BAR = 50.0
+_DIMS = (10, 100)
+_RATIO = HEADER.index("ratio to NUTS")
+
+
+def run(scale: float, rounds: int) -> list[Table]:
+    """A table for each dimension; at a small scale the smaller one, with a tenth of the items."""
+    size = SIZES[scale >= 1]
+    dims = _DIMS if scale >= 1 else _DIMS[:1]
+    return [_table(dim, size._replace(steps=max(100, int(size.steps * scale)))) for dim in dims]
+
+
+def _table(dim: int, size: Size) -> Table:
+    rows = [[*row, *_met(row)] for row in lines(jax.random.key(0), dim, size)]
+    note = (
+        "One run, each sampler with the settings that successive halving chose; 16 chains with batches "
+        "of their own, NUTS of blackjax with its adaptation in its seconds."
+    )
+    title = f"E. Logistic regression, d={dim}, N={size.items:,}: effective samples"
+    return Table(title, note, [*HEADER, "bar", "met"], rows)
+
+
+def _met(row: list[str]) -> tuple[str, str]:
+    """Of samplers with control variates."""
+    if not row[0].endswith("-CV"):
+        return "", ""
+    return f"{_BAR:.0f}", "yes" if float(row[_RATIO]) >= _BAR else "**no**"
