@@ -23,8 +23,8 @@ def run(scale: float, rounds: int) -> list[Table]:
 def _table(dim: int, size: Size) -> Table:
     rows = [[*row, *_met(row)] for row in lines(jax.random.key(0), dim, size)]
     note = (
-        "One run, each sampler with the settings that successive halving chose; 16 chains with batches "
-        "of their own, NUTS of blackjax with its adaptation in its seconds."
+        "One run, each sampler with the settings that successive halving chose; 16 chains with "
+        "batches of their own, NUTS of blackjax with its adaptation in its seconds."
     )
     title = f"E. Logistic regression, d={dim}, N={size.items:,}: effective samples"
     return Table(title, note, [*HEADER, "bar", "met"], rows)
