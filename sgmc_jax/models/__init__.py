@@ -6,7 +6,11 @@ from .series import CategoricalEmission as CategoricalEmission
 from .series import Emission as Emission
 from .series import FunctionEmission as FunctionEmission
 from .series import HiddenMarkov as HiddenMarkov
+from .series import LinearGaussianStateSpace as LinearGaussianStateSpace
+from .series import NonlinearStateSpace as NonlinearStateSpace
 from .series import NormalEmission as NormalEmission
+from .series import ParticleSmoother as ParticleSmoother
 from .series import PoissonEmission as PoissonEmission
 from .series import SeriesModel as SeriesModel
+from .series import StochasticVolatility as StochasticVolatility
 from .spherical import SphericalAdmixture as SphericalAdmixture

@@ -318,7 +318,7 @@ def test_simulated_series_have_the_law():
         assert abs(rows.mean() - NORMAL["mean"][k]) < error
 
 
-def two_states(length=2_000):
+def two_states(length=600):
     model = m.HiddenMarkov(2, m.NormalEmission())
     emission = {"mean": jnp.array([-1.0, 1.0]), "log_scale": jnp.array([-0.3, 0.0])}
     truth = model.position(jnp.array([[0.9, 0.1], [0.2, 0.8]]), emission)
@@ -339,14 +339,14 @@ def test_windows_have_the_posterior_of_all_rows():
     """Means within .1 of a posterior deviation of full-data HMC's, deviations within 15 %."""
     model, truth, series = two_states()
     grad = Minibatch(model, Window(None))
-    mode = find_mode(KEY, model, truth, series)
+    mode = find_mode(KEY, model, truth, series, batcher=Window(None))
     means, _ = exact = chain_means(
-        KEY, hmc(grad, 0.012, 16), mode, series, num_steps=600, burn_in=100
+        KEY, hmc(grad, 0.025, 16), mode, series, num_steps=160, burn_in=20
     )
     scale = exact[1].mean(0)
-    windows = Minibatch(model, Window(50, 10, num_windows=4))
-    kernel = sghmc(ControlVariate(windows, mode), 0.015, 20.0)
-    got = chain_means(KEY, kernel, mode, series, num_steps=12_000, burn_in=2_000, thin=10)
+    windows = Minibatch(model, Window(50, 10, num_windows=2))
+    kernel = sghmc(ControlVariate(windows, mode), 0.03, 8.0)
+    got = chain_means(KEY, kernel, mode, series, num_steps=7_000, burn_in=1_000, thin=10)
     gap = (got[0].mean(0) - means.mean(0)) / scale
     error = np.sqrt(got[0].var(0, ddof=1) + means.var(0, ddof=1)) / 8 / scale
     print("gaps in deviations", gap.round(3), "errors", error.round(3), got[1].mean(0) / scale)
