@@ -96,10 +96,8 @@ def test_windows_are_drawn_alike(overlapping):
     check_frequencies(8, Window(3, 2, num_windows=2, overlapping=overlapping), number)
 
 
-FULL = pytest.mark.full
-
-
-@pytest.mark.parametrize("overlapping", [pytest.param(False, marks=FULL), True])
+@pytest.mark.full
+@pytest.mark.parametrize("overlapping", [False, True])
 def test_estimates_are_unbiased(overlapping):
     """Over all draws of one window, at a size that does not divide."""
     data, batcher = jnp.arange(8.0) ** 2, Window(3, 1, overlapping=overlapping)

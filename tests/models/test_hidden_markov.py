@@ -303,6 +303,7 @@ def test_the_density_has_its_jacobians(x64):
     np.testing.assert_allclose(*gaps, rtol=1e-9)
 
 
+@pytest.mark.full
 def test_simulated_series_have_the_law():
     """Frequencies of pairs of states, and the means of rows: 5.5 standard errors of blocks."""
     model, position, _ = problem("normal", 3)
@@ -344,7 +345,7 @@ def test_windows_have_the_posterior_of_all_rows():
         KEY, hmc(grad, 0.025, 16), mode, series, num_steps=160, burn_in=20
     )
     scale = exact[1].mean(0)
-    windows = Minibatch(model, Window(50, 10, num_windows=2))
+    windows = Minibatch(model, Window(50, 10, num_windows=4))
     kernel = sghmc(ControlVariate(windows, mode), 0.03, 8.0)
     got = chain_means(KEY, kernel, mode, series, num_steps=7_000, burn_in=1_000, thin=10)
     gap = (got[0].mean(0) - means.mean(0)) / scale

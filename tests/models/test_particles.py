@@ -84,6 +84,7 @@ def check_particles(num=256, draws=256, tolerance=0.12):
     assert np.all(np.abs(values.mean(0) - exact) < Z * error), (values.mean(0), exact, error)
 
 
+@pytest.mark.full
 def test_particles_against_kalman():
     check_particles()
 

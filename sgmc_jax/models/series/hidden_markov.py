@@ -15,7 +15,7 @@ from ..._types import Position
 from ...batching import SeriesWindow
 from . import forward_backward as recursions
 from .emissions import Emission
-from .series_model import SeriesModel, whole_series, with_gradient_of
+from .series_model import SeriesModel, initial_row, whole_series, with_gradient_of
 
 
 class Chain(NamedTuple):
@@ -123,7 +123,7 @@ class HiddenMarkov(SeriesModel):
         law = jax.lax.stop_gradient(self._smoothed(chain, window, logliks))
         moves = jnp.einsum("tij,ij->t", law.pairs, chain.transition)
         begins = law.states[0] @ chain.initial
-        moves = moves.at[0].set(jnp.where(window.first, begins, moves[0]))
+        moves = jnp.where(initial_row(window), begins, moves)
         terms = moves + jnp.einsum("tk,tk->t", law.states, logliks)
         share = share.astype(terms.dtype)
         return with_gradient_of(share @ law.predictive, share @ terms)

@@ -16,7 +16,13 @@ from ..._types import Position
 from ...batching import SeriesWindow
 from . import kalman
 from .kalman import LinearGaussianLaw, expected_log_normal
-from .series_model import SeriesModel, check_shapes, whole_series, with_gradient_of
+from .series_model import (
+    SeriesModel,
+    check_shapes,
+    initial_row,
+    whole_series,
+    with_gradient_of,
+)
 
 _NAMES = ("transition", "state_noise", "observation", "observation_noise")
 _NOISES = ("state_noise", "observation_noise")
@@ -153,7 +159,7 @@ class LinearGaussianStateSpace(SeriesModel):
             states.mean[1] - law.mean, states.mean[1] - law.mean
         )
         begins = expected_log_normal(begun, law.covariance)
-        moves = moves.at[0].set(jnp.where(window.first, begins, moves[0]))
+        moves = jnp.where(initial_row(window), begins, moves)
         gaps = rows - states.mean[1:] @ law.observation.T
         spread = law.observation @ states.covariance[1:] @ law.observation.T
         emits = expected_log_normal(_outer(gaps, gaps) + spread, law.observation_noise)

@@ -16,7 +16,7 @@ from ..._types import Data, Position
 from ...batching import Batcher, SeriesWindow
 from ...gradients import Latent, LatentMinibatch
 from ...model import Model
-from .series_model import whole_series
+from .series_model import initial_row, whole_series
 
 
 class NonlinearStateSpace(Model):
@@ -98,7 +98,7 @@ class NonlinearStateSpace(Model):
         """log p(x_t, y_t | x_{t-1}) of each row on one path."""
         moves = jax.vmap(self.log_next, (None, 0, 0))(position, path[:-1], path[1:])
         begins = self.log_first(position, path[1])
-        moves = moves.at[0].set(jnp.where(window.first, begins, moves[0]))
+        moves = jnp.where(initial_row(window), begins, moves)
         return moves + jax.vmap(self.log_row, (None, 0, 0))(position, path[1:], window.rows)
 
 

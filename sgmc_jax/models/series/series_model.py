@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, PyTree
 
 from ..._types import Position
 from ...batching import SeriesWindow
@@ -57,6 +57,11 @@ class SeriesModel(Model):
 def with_gradient_of(value: Array, complete: Array) -> Array:
     """`value`, with the gradient of `complete`."""
     return jax.lax.stop_gradient(value - complete) + complete
+
+
+def initial_row(window: SeriesWindow) -> Bool[Array, " w"]:
+    """True for the row of a window that is the first of the series."""
+    return window.first & (jnp.arange(len(window.real)) == 0)
 
 
 def whole_series(series: PyTree) -> SeriesWindow:
