@@ -55,7 +55,7 @@ def buffers():
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
 
 
-def particles(length=500, draws=60):
+def particles(length=200, draws=100):
     """Mean error and deviation of the gradient in artanh phi, summed over all windows."""
     model = StochasticVolatility()
     position = model.position(mean=-1.0, persistence=0.95, scale=0.3)
@@ -71,14 +71,14 @@ def particles(length=500, draws=60):
         keys = jax.random.split(KEY, draws)
         return np.asarray(jax.jit(lambda keys: jax.lax.map(one, keys))(keys))
 
-    exact = gradients(Window(20, 80), 4_000, 10).mean()
-    print(f"gradient {exact:.2f}")
-    for size, buffer in ((20, 0), (20, 10), (20, 40), (100, 40), (None, 0)):
+    exact = gradients(Window(40, 60), 1_000, 30).mean()
+    print(f"gradient {exact:.2f}", flush=True)
+    for size, buffer in ((40, 0), (40, 20), (None, 0)):
         cells = []
-        for num in (30, 100, 300, 1_000):
+        for num in (10, 100):
             values = gradients(Window(size, buffer), num, draws)
             error = values.std(ddof=1) / np.sqrt(draws)
-            cells.append(f"{values.mean() - exact:+.1f} ± {error:.1f} ({values.std():.1f})")
+            cells.append(f"{values.mean() - exact:+.2f} ± {error:.2f} ({values.std():.2f})")
         print(f"| {size}, {buffer} | " + " | ".join(cells) + " |", flush=True)
 
 

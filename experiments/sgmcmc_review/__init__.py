@@ -1,0 +1,1 @@
+"""Stochastic gradient MCMC: step sizes, regressions, networks, ratings and dependent data."""
