@@ -16,9 +16,11 @@ from .batching import Batcher as Batcher
 from .batching import Epoch as Epoch
 from .batching import Full as Full
 from .batching import Given as Given
+from .batching import SeriesWindow as SeriesWindow
 from .batching import Stratified as Stratified
 from .batching import Uniform as Uniform
 from .batching import Weighted as Weighted
+from .batching import Window as Window
 from .batching import neyman_sizes as neyman_sizes
 from .batching import optimal_probabilities as optimal_probabilities
 from .collective import Collective as Collective

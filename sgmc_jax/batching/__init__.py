@@ -10,3 +10,5 @@ from .uniform import Given as Given
 from .uniform import Uniform as Uniform
 from .weighted import Weighted as Weighted
 from .weighted import optimal_probabilities as optimal_probabilities
+from .window import SeriesWindow as SeriesWindow
+from .window import Window as Window

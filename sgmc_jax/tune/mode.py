@@ -41,7 +41,8 @@ def find_mode(
         model: whose log posterior is maximised.
         position: where to begin.
         data: the data, a pytree of arrays with one leading item axis.
-        batcher: minibatches instead of all data, e.g. `Uniform(1000)`.
+        batcher: minibatches instead of all data, e.g. `Uniform(1000)`; `Window(None)` for all of a
+            series.
         optimizer: any gradient transformation of optax for minimising, in place of the default.
         num_steps: the most steps; 200 with all data and 2,000 with minibatches by default.
         tolerance: see above; only with all data and the default optimiser.
@@ -80,7 +81,7 @@ def find_mode(
     _checks.real_position(position)
     grad.check(position, data)
     data = jax.tree.map(jnp.asarray, data)
-    if batcher is None and optimizer is None:
+    if grad.exact and optimizer is None:
         mode = _lbfgs(grad, position, data, num_steps or 200, tolerance)
     else:
         steps = num_steps or 2_000

@@ -38,6 +38,7 @@ from sgmc_jax import (
     TableCounts,
     Uniform,
     Weighted,
+    Window,
     bnp,
     cycle,
     draw,
@@ -161,6 +162,7 @@ SAM = models.SphericalAdmixture(2, 5, 1.0, 10.0, 2.0)
 DIRECTIONS = SAM.documents(_rng.poisson(1.0, (7, 5)), word_weights=np.ones(5))
 ON_TOPICS = np.asarray(SAM.start(jax.random.key(6)))
 POLE = np.array([1.0, 0.0, 0.0], np.float32)
+WINDOWED = FunctionModel(logprior, lambda w, z: -0.5 * z.share @ (z.rows - w[0]) ** 2)
 
 
 class AutoState(NamedTuple):
@@ -411,4 +413,5 @@ CASES = [
     _on("sgld linear saga", lambda h: sgld(SAGA(Minibatch(LINEAR, Epoch(7))), h)),
     _on("sgld stratified", lambda h: sgld(Minibatch(MODEL, Stratified(7, STRATA)), h)),
     _on("sgld switched", lambda h: sgld(ControlVariate(PLAIN, ZERO + 0.9, radius=0.3), h)),
+    Case("sgld window", lambda h: sgld(Minibatch(WINDOWED, Window(7, 3, 2)), h), ZERO, Y),
 ]

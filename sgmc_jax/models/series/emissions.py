@@ -1,0 +1,176 @@
+"""What a hidden state emits: laws of a row of the series given the state, with their priors."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from ... import _checks
+from ..._types import as_function
+
+
+class Emission(eqx.Module):
+    """The law of a row given the hidden state, and the prior of its parameters.
+
+    Parameters are a pytree of unconstrained arrays, of one state here; in the position of a
+    `HiddenMarkov` they have a leading axis of states.
+    """
+
+    @abstractmethod
+    def logprior(self, parameters: PyTree) -> Array:
+        """The log prior density of one state's parameters, with the Jacobian."""
+
+    @abstractmethod
+    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+        """The log density of one row in one state."""
+
+    def sample(self, key: Any, parameters: PyTree) -> PyTree:
+        """One row of one state."""
+        raise TypeError(f"{type(self).__name__} has no sample")
+
+
+class NormalEmission(Emission):
+    """Normal rows of unknown mean and scale; the entries of a vector are independent.
+
+        y ~ N(mean, exp(log_scale)^2),   mean ~ N(m, s^2),   exp(-2 log_scale) ~ Gamma(a, rate b)
+
+    Parameters: `{"mean": shape of a row, "log_scale": the same}`.
+
+    Args:
+        mean: m.
+        scale: s > 0, a standard deviation.
+        precision_prior: a, b > 0.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> parameters = {"mean": jnp.array(1.0), "log_scale": jnp.array(0.0)}
+        >>> round(float(NormalEmission().loglik(parameters, 1.0)), 4)
+        -0.9189
+    """
+
+    mean: Array = eqx.field(converter=_checks.real("mean"), default=0.0)
+    scale: Array = eqx.field(converter=_checks.real("scale"), default=10.0)
+    precision_prior: Any = (1.0, 1.0)
+
+    def __post_init__(self):
+        _checks.positive("scale", self.scale)
+        pair = _checks.positive_pair("precision_prior", self.precision_prior, "(shape, rate)")
+        if pair is None:
+            raise TypeError("precision_prior must be a pair (shape, rate), got None")
+        self.precision_prior = pair
+
+    def logprior(self, parameters: PyTree) -> Array:
+        mean, log_scale = parameters["mean"], parameters["log_scale"]
+        a, b = self.precision_prior
+        of_mean = -0.5 * ((mean - self.mean) / self.scale) ** 2
+        return jnp.sum(of_mean - 2 * a * log_scale - b * jnp.exp(-2 * log_scale))
+
+    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+        mean, log_scale = parameters["mean"], parameters["log_scale"]
+        return jnp.sum(jax.scipy.stats.norm.logpdf(row, mean, jnp.exp(log_scale)))
+
+    def sample(self, key: Any, parameters: PyTree) -> PyTree:
+        mean, log_scale = parameters["mean"], parameters["log_scale"]
+        return mean + jnp.exp(log_scale) * jax.random.normal(key, jnp.shape(mean))
+
+
+class PoissonEmission(Emission):
+    """Counts, independent for the entries of a vector.
+
+        y ~ Poisson(exp(log_rate)),   exp(log_rate) ~ Gamma(a, rate b)
+
+    Parameters: `{"log_rate": shape of a row}`.
+
+    Args:
+        rate_prior: a, b > 0.
+    """
+
+    rate_prior: Any = (1.0, 1.0)
+
+    def __post_init__(self):
+        pair = _checks.positive_pair("rate_prior", self.rate_prior, "(shape, rate)")
+        if pair is None:
+            raise TypeError("rate_prior must be a pair (shape, rate), got None")
+        self.rate_prior = pair
+
+    def logprior(self, parameters: PyTree) -> Array:
+        (a, b), log_rate = self.rate_prior, parameters["log_rate"]
+        return jnp.sum(a * log_rate - b * jnp.exp(log_rate))
+
+    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+        log_rate = parameters["log_rate"]
+        row = jnp.asarray(row, log_rate.dtype)
+        return jnp.sum(row * log_rate - jnp.exp(log_rate) - jax.lax.lgamma(row + 1))
+
+    def sample(self, key: Any, parameters: PyTree) -> PyTree:
+        return jax.random.poisson(key, jnp.exp(parameters["log_rate"]))
+
+
+class CategoricalEmission(Emission):
+    """One of V symbols, a whole number from 0 on.
+
+        P(y = v) = softmax(0, logits)_v,   softmax(0, logits) ~ Dirichlet(beta)
+
+    Parameters: `{"logits": (V - 1,)}`, those of the symbols after the first, relative to it.
+
+    Args:
+        num_symbols: V, at least 2.
+        concentration: beta > 0.
+    """
+
+    num_symbols: int = eqx.field(static=True)
+    concentration: Array = eqx.field(converter=_checks.real("concentration"), default=1.0)
+
+    def __check_init__(self):
+        _checks.whole("num_symbols", self.num_symbols, 2)
+        _checks.positive("concentration", self.concentration)
+
+    def log_probabilities(self, parameters: PyTree) -> Array:
+        """log P(y = v), (V,)."""
+        return jax.nn.log_softmax(jnp.pad(parameters["logits"], (1, 0)))
+
+    def logprior(self, parameters: PyTree) -> Array:
+        return jnp.sum(self.concentration * self.log_probabilities(parameters))
+
+    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+        return self.log_probabilities(parameters)[row]
+
+    def sample(self, key: Any, parameters: PyTree) -> PyTree:
+        return jax.random.categorical(key, self.log_probabilities(parameters))
+
+
+class FunctionEmission(Emission):
+    """The emission of one's own log densities.
+
+    Args:
+        prior_function: `parameters -> ()`, the log prior of one state's parameters.
+        loglik_function: `(parameters, row) -> ()`, the log density of one row in one state.
+        sample_function: `(key, parameters) -> row`, for `HiddenMarkov.simulate` alone.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> exponential = FunctionEmission(lambda w: -0.5 * w**2, lambda w, y: w - jnp.exp(w) * y)
+        >>> float(exponential.loglik(jnp.array(0.0), 2.0))
+        -2.0
+    """
+
+    prior_function: Callable = eqx.field(converter=as_function)
+    loglik_function: Callable = eqx.field(converter=as_function)
+    sample_function: Callable | None = None
+
+    def logprior(self, parameters: PyTree) -> Array:
+        return self.prior_function(parameters)
+
+    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+        return self.loglik_function(parameters, row)
+
+    def sample(self, key: Any, parameters: PyTree) -> PyTree:
+        if self.sample_function is None:
+            return super().sample(key, parameters)
+        return self.sample_function(key, parameters)

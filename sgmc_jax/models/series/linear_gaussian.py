@@ -1,0 +1,301 @@
+"""Linear-Gaussian state-space models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ... import _checks
+from ..._types import Position
+from ...batching import SeriesWindow
+from . import kalman
+from .kalman import LinearGaussianLaw, expected_log_normal
+from .series_model import (
+    SeriesModel,
+    check_shapes,
+    initial_row,
+    whole_series,
+    with_gradient_of,
+)
+
+_NAMES = ("transition", "state_noise", "observation", "observation_noise")
+_NOISES = ("state_noise", "observation_noise")
+
+
+class LinearGaussianStateSpace(SeriesModel):
+    """Rows y_t in R^m of a series, linear in hidden states x_t in R^d, with normal noise.
+
+        x_t ~ N(A x_{t-1}, Q),   y_t ~ N(C x_t, R),   x_1 ~ its stationary law N(0, A S A' + Q = S)
+
+    The position is a dict of unconstrained arrays, but for those that are `known`:
+
+        transition: (d, d), A;
+        state_noise: (d (d + 1) / 2,), the lower triangle, row by row, of the Cholesky factor of Q,
+            with the logarithm of its diagonal;
+        observation: (m, d), C;
+        observation_noise: (m (m + 1) / 2,), that of R.
+
+    Entries of A and C have the prior N(0, s^2), Q and R inverse Wishart ones with the Jacobian.
+    All four together are not identified: an invertible map of the states changes nothing. Data of
+    shape (T, m), or (T,) if m = 1, are given by `position(...)`'s words to `Minibatch(model,
+    Window(50, buffer=10))`, or `Window(None)`. States are integrated out by the filter of Kalman
+    and the smoother of Rauch, Tung and Striebel. The bias of a buffer of B rows is of order rho^B,
+    in one dimension with C = 1 for rho = |A| (1 - K), K the limit of Kalman's gain: for A = .9,
+    Q = .5, R = 1 it is .48.
+
+    There is no stationary law if A has an eigenvalue of modulus 1 or more: a chain that goes there
+    overflows or is drawn back by the likelihood, and `sample` stops one that is not finite. Moduli
+    above .9999 are taken for that.
+
+    Args:
+        state_dim: d.
+        observation_dim: m.
+        known: those of A, Q, C and R, by the names above and as matrices, that are not sampled.
+        scale: s > 0.
+        noise_prior: (nu, b), the degrees of freedom, above their dimension less one, and the scale
+            b I of the inverse Wishart priors; in one dimension inverse gamma (nu / 2, b / 2).
+        initial: a pair (mean, covariance) of the law of x_1, or `None` for the stationary law, with
+            its gradient.
+
+    Raises:
+        TypeError, ValueError: if a number is out of its range, or a shape wrong; if the items are
+            not windows.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Minibatch, Window, sample, sgld
+        >>> model = LinearGaussianStateSpace(1, 1, known={"observation": jnp.eye(1)})
+        >>> a, q, r = (jnp.full((1, 1), x) for x in (0.9, 0.5, 1.0))
+        >>> start = model.position(transition=a, state_noise=q, observation_noise=r)
+        >>> states, series = model.simulate(jax.random.key(0), start, 200)
+        >>> kernel = sgld(Minibatch(model, Window(20, buffer=8)), 1e-4)
+        >>> run = sample(jax.random.key(1), kernel, start, series, num_steps=20)
+        >>> run.trace["transition"].shape
+        (20, 1, 1)
+
+    Reference:
+        Aicher, Ma, Foti and Fox (2019), Stochastic gradient MCMC for state space models, section 4;
+        Shumway and Stoffer (1982), An approach to time series smoothing and forecasting using the
+        EM algorithm, for the moments. The state before an interior window has its stationary law,
+        and the pair of it with the first row counts, which halves the error without a buffer. The
+        recursions are our own, some forty lines: of libraries, dynamax asks for a nightly build of
+        TensorFlow Probability, and none has windows with padding and the state before them.
+    """
+
+    state_dim: int = eqx.field(static=True)
+    observation_dim: int = eqx.field(static=True)
+    known: dict[str, Array]
+    scale: Array
+    noise_prior: tuple[Array, Array]
+    initial: tuple[Array, Array] | None
+
+    def __init__(
+        self,
+        state_dim: int,
+        observation_dim: int,
+        *,
+        known: Mapping[str, Any] | None = None,
+        scale: Any = 1.0,
+        noise_prior: Any = (3.0, 1.0),
+        initial: Any = None,
+    ):
+        _checks.whole("state_dim", state_dim)
+        _checks.whole("observation_dim", observation_dim)
+        _checks.positive("scale", scale)
+        self.state_dim, self.observation_dim = state_dim, observation_dim
+        given = _matrices("known", known or {}, self._shapes())
+        if set(given) == set(_NAMES):
+            raise ValueError("known must leave one of the four matrices to be sampled")
+        self.known = given
+        self.scale = _checks.as_real(scale, "scale")
+        pair = _checks.positive_pair("noise_prior", noise_prior, "(degrees of freedom, scale)")
+        most = max(state_dim, observation_dim) - 1
+        if pair is None or _checks.certainly(lambda nu: nu <= most, pair[0]):
+            raise ValueError(f"noise_prior must have degrees of freedom above {most}")
+        self.noise_prior = pair
+        self.initial = None
+        if initial is not None:
+            mean, covariance = (_checks.as_real(x, "initial") for x in initial)
+            if (mean.shape, covariance.shape) != ((state_dim,), (state_dim, state_dim)):
+                raise ValueError(
+                    f"initial must be a mean and a covariance of shapes {(state_dim,)} and "
+                    f"{(state_dim, state_dim)}, got {mean.shape} and {covariance.shape}"
+                )
+            self.initial = (mean, covariance)
+
+    # -- the density
+
+    def logprior(self, position: Position) -> Array:
+        self._check(position)
+        total = jnp.zeros(())
+        for name, value in position.items():
+            if name in _NOISES:
+                total = total + self._log_noise_prior(value, self._shapes()[name][0])
+            else:
+                total = total - 0.5 * jnp.sum((value / self.scale) ** 2)
+        return total
+
+    def log_likelihood(self, position: Position, series: Float[Array, "t m"]) -> Array:
+        window = whole_series(series)
+        filtered = kalman.kalman_filter(self._law(position), self._rows(window), window.real)
+        return jnp.sum(filtered.predictive)
+
+    def window_loglik(self, position: Position, window: SeriesWindow) -> Array:
+        law, rows = self._law(position), self._rows(window)
+        filtered, states = jax.lax.stop_gradient(self._smoothed(law, window))
+        second = states.covariance + _outer(states.mean, states.mean)
+        cross = states.cross + _outer(states.mean[1:], states.mean[:-1])
+        moved = cross @ law.transition.T
+        steps = second[1:] - moved - _transpose(moved)
+        steps = steps + law.transition @ second[:-1] @ law.transition.T
+        moves = expected_log_normal(steps, law.state_noise)
+        begun = states.covariance[1] + jnp.outer(
+            states.mean[1] - law.mean, states.mean[1] - law.mean
+        )
+        begins = expected_log_normal(begun, law.covariance)
+        moves = jnp.where(initial_row(window), begins, moves)
+        gaps = rows - states.mean[1:] @ law.observation.T
+        spread = law.observation @ states.covariance[1:] @ law.observation.T
+        emits = expected_log_normal(_outer(gaps, gaps) + spread, law.observation_noise)
+        share = window.share.astype(moves.dtype)
+        return with_gradient_of(share @ filtered.predictive, share @ (moves + emits))
+
+    # -- states
+
+    def smoothed(
+        self, position: Position, series: Float[Array, "t m"]
+    ) -> tuple[Float[Array, "t d"], Float[Array, "t d d"]]:
+        """The means and the covariances of the states given all rows."""
+        states = self._smoothed(self._law(position), whole_series(series))[1]
+        return states.mean[1:], states.covariance[1:]
+
+    def simulate(
+        self, key: Any, position: Position, length: int
+    ) -> tuple[Float[Array, "t d"], Float[Array, "t m"]]:
+        """States and a series of so many rows."""
+        _checks.whole("length", length)
+        law, (first_key, key, row_key) = self._law(position), jax.random.split(key, 3)
+        normal = lambda key, covariance, *shape: (
+            jax.random.normal(key, (*shape, len(covariance))) @ jnp.linalg.cholesky(covariance).T
+        )
+        first = law.mean + normal(first_key, law.covariance)
+
+        def move(state: Array, noise: Array) -> tuple[Array, Array]:
+            return law.transition @ state + noise, state
+
+        states = jax.lax.scan(move, first, normal(key, law.state_noise, length))[1]
+        noise = normal(row_key, law.observation_noise, length)
+        return states, states @ law.observation.T + noise
+
+    # -- the position
+
+    def position(self, **matrices: Any) -> dict[str, Array]:
+        """The position of A, Q, C and R as matrices, by the names of the position."""
+        given = _matrices("position", matrices, self._shapes())
+        wanted = set(_NAMES) - set(self.known)
+        if set(given) != wanted:
+            raise ValueError(f"position must be made of {sorted(wanted)}, got {sorted(given)}")
+        return {name: _packed(x) if name in _NOISES else x for name, x in given.items()}
+
+    def matrices(self, position: Position) -> dict[str, Array]:
+        """A, Q, C and R as matrices, the known ones too, by the names of the position."""
+        self._check(position)
+        found = dict(self.known)
+        for name, value in position.items():
+            if name in _NOISES:
+                factor = _factor(value, self._shapes()[name][0])
+                value = factor @ factor.T
+            found[name] = value
+        return found
+
+    def _shapes(self) -> dict[str, tuple[int, int]]:
+        d, m = self.state_dim, self.observation_dim
+        return dict(zip(_NAMES, ((d, d), (d, d), (m, d), (m, m))))
+
+    def _check(self, position: Position) -> None:
+        free = {name: shape for name, shape in self._shapes().items() if name not in self.known}
+        packed = lambda name, n: (n * (n + 1) // 2,) if name in _NOISES else free[name]
+        shapes = {name: packed(name, shape[0]) for name, shape in free.items()}
+        check_shapes("LinearGaussianStateSpace", position, shapes)
+
+    def _rows(self, window: SeriesWindow) -> Float[Array, "t m"]:
+        rows, wanted = window.rows, self.observation_dim
+        rows = rows[:, None] if jnp.ndim(rows) == 1 else rows
+        if jnp.ndim(rows) != 2 or rows.shape[1] != wanted:
+            raise ValueError(
+                f"the series must be of shape (T, {wanted}), observation_dim, got rows of shape "
+                f"{jnp.shape(window.rows)[1:]}"
+            )
+        return rows
+
+    def _law(self, position: Position) -> LinearGaussianLaw:
+        a, q, c, r = (self.matrices(position)[name] for name in _NAMES)
+        covariance = kalman.stationary(a, q)
+        initial = self.initial or (jnp.zeros(self.state_dim, a.dtype), covariance)
+        return LinearGaussianLaw(a, q, c, r, covariance, *initial)
+
+    def _smoothed(
+        self, law: LinearGaussianLaw, window: SeriesWindow
+    ) -> tuple[kalman.Filtered, kalman.Smoothed]:
+        choose = lambda first, inside: jnp.where(window.first, first, inside)
+        law = law._replace(
+            mean=choose(law.mean, jnp.zeros_like(law.mean)),
+            covariance=choose(law.covariance, law.stationary),
+        )
+        filtered = kalman.kalman_filter(law, self._rows(window), window.real)
+        return filtered, kalman.smooth(law, filtered)
+
+    def _log_noise_prior(self, packed: Array, size: int) -> Array:
+        """Inverse Wishart in the coordinates of the factor, with their Jacobian."""
+        (nu, b), factor = self.noise_prior, _factor(packed, size)
+        log_diagonal = jnp.log(jnp.diagonal(factor))
+        inverse = jax.scipy.linalg.solve_triangular(
+            factor, jnp.eye(size, dtype=factor.dtype), lower=True
+        )
+        powers = size + 1 - jnp.arange(size)
+        density = -(nu + size + 1) * jnp.sum(log_diagonal) - 0.5 * b * jnp.sum(inverse**2)
+        return density + jnp.sum(powers * log_diagonal)
+
+
+def _outer(x: Array, y: Array) -> Array:
+    return x[..., :, None] * y[..., None, :]
+
+
+def _transpose(x: Array) -> Array:
+    return jnp.swapaxes(x, -1, -2)
+
+
+def _factor(packed: Array, size: int) -> Array:
+    """The Cholesky factor of a packed one, whose diagonal is in logarithms."""
+    lower = jnp.zeros((size, size), packed.dtype).at[np.tril_indices(size)].set(packed)
+    return jnp.tril(lower, -1) + jnp.diag(jnp.exp(jnp.diagonal(lower)))
+
+
+def _packed(matrix: Array) -> Array:
+    factor = jnp.linalg.cholesky(matrix)
+    lower = jnp.tril(factor, -1) + jnp.diag(jnp.log(jnp.diagonal(factor)))
+    return lower[np.tril_indices(len(matrix))]
+
+
+def _matrices(
+    what: str, given: Mapping[str, Any], shapes: dict[str, tuple[int, int]]
+) -> dict[str, Array]:
+    """Named matrices of these shapes, those of noise positive definite."""
+    if unknown := set(given) - set(_NAMES):
+        raise ValueError(f"{what} must name some of {_NAMES}, got {sorted(unknown)}")
+    found = {}
+    for name, value in given.items():
+        value = found[name] = _checks.as_real(value, name)
+        if value.shape != shapes[name]:
+            raise ValueError(f"{name} must be of shape {shapes[name]}, got {value.shape}")
+        if name in _NOISES and _checks.is_concrete(value):
+            eigenvalues = np.linalg.eigvalsh(np.asarray(value, np.float64))
+            if not np.min(eigenvalues) > 0:
+                raise ValueError(f"{name} must be positive definite, got {np.asarray(value)}")
+    return found
