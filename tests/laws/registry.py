@@ -248,7 +248,11 @@ CASES = [
     _on("sgld fisher", lambda h: sgld(EmpiricalFisher(PLAIN), h)),
     _on("psgld", lambda h: psgld(PLAIN, h)),
     _on("psgld frozen", lambda h: psgld(SVRG(PLAIN, 3), h, freeze_after=3)),
-    _on("psgld gamma", lambda h: psgld(SAGA(PLAIN), h, decay=0.9, epsilon=1.0, gamma=True)),
+    _on(
+        "psgld gamma",
+        lambda h: psgld(SAGA(PLAIN), h, decay=0.9, epsilon=1.0, gamma=True),
+        heavy=True,
+    ),
     _on("projected", lambda h: projected_sgld(PLAIN, h, Ball(100.0)), breakable=False),
     _on("reflected", lambda h: reflected_sgld(PLAIN, h, Box(-0.5, np.inf)), breakable=False),
     Case(
@@ -261,17 +265,18 @@ CASES = [
     _on(
         "mirrored positive", lambda h: mirrored_sgld(PLAIN, h, PositiveMirror()), **_quiet
     )._replace(position=ZERO + 1),
-    _on("recipe", lambda h: recipe(EmpiricalFisher(PLAIN), _metric, _curl, h)),
+    _on("recipe", lambda h: recipe(EmpiricalFisher(PLAIN), _metric, _curl, h), heavy=True),
     Case(
         "recipe of momenta",
         lambda h: recipe(PLAIN, HALF, TURN, h, energy=_kinetic),
         (ZERO, ZERO),
         (X, Y),
+        heavy=True,
         **_quiet,
     ),
     _on("sgrld", lambda h: sgrld(PLAIN, _diagonal, h, gamma="diagonal")),
-    _on("sgrld dense", lambda h: sgrld(PLAIN, _metric, h)),
-    _on("sgrhmc", lambda h: sgrhmc(PLAIN, _metric, h)),
+    _on("sgrld dense", lambda h: sgrld(PLAIN, _metric, h), heavy=True),
+    _on("sgrhmc", lambda h: sgrhmc(PLAIN, _metric, h), heavy=True),
     _on("sghmc", lambda h: sghmc(PLAIN, h)),
     _on("sghmc BAOAB", lambda h: sghmc(PLAIN, h, word="BAOAB")),
     _on("sghmc OBABO", lambda h: sghmc(SVRG(PLAIN, 3), h, word="OBABO")),
