@@ -85,7 +85,9 @@ def fit(
         return model.response(state.position, pairs)
 
     run = sample(key, kernel, start, fold.train, num_steps=blocks, record=record)
-    trace = np.asarray(run.trace, np.float64)
+    trace = np.array(run.trace, np.float64)
+    if not np.all(run.info.finite):  # a chain that has stopped says nothing of its sampler
+        trace[:] = np.nan
     total = np.concatenate([np.zeros((1, trace.shape[1])), np.cumsum(trace, axis=0)])
     mean = np.stack([(total[k] - total[k // 2]) / (k - k // 2) for k in range(1, blocks + 1)])
     error = mean - np.asarray(rating)
