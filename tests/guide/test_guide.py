@@ -11,7 +11,12 @@ pytestmark = pytest.mark.runs_long
 
 PAGES = pages.pages()
 # their samplers run to an answer, or tests of their own run them (test_own_parts.py)
-LONG = ("guide/first_posterior.md", "guide/concepts.md", "guide/own_parts.md")
+LONG = (
+    "guide/first_posterior.md",
+    "guide/concepts.md",
+    "guide/own_parts.md",
+    "guide/dependent_data.md",
+)
 
 
 @pytest.fixture(autouse=True)
