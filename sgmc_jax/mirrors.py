@@ -113,7 +113,7 @@ class SimplexMirror(Mirror):
             _checks.probabilities(where, leaf, _TOLERANCE)
 
 
-def _padded(y: Float[Array, "*b K-1"]) -> Float[Array, "*b K"]:
+def _padded(y: Float[Array, "*b d"]) -> Float[Array, "*b K"]:
     return jnp.concatenate([y, jnp.zeros_like(y[..., :1])], axis=-1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
@@ -104,7 +105,7 @@ def predictive(at: Any, train: Array, test: Array, num: int = 50) -> float:
 def picture(path: Path, mode: Any, train: Array, draws: dict) -> None:
     """Some rows with the states' law, and histograms of the dwell times."""
     figure, axes = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
-    law = np.asarray(jax.jit(MODEL.smoothed)(mode, train))[1_150:1_450, 1]
+    law = np.asarray(eqx.filter_jit(MODEL.smoothed)(mode, train))[1_150:1_450, 1]
     axes[0].plot(np.asarray(train)[1_150:1_450], ".", color="0.6", markersize=3)
     levels = np.asarray(mode["emission"]["mean"])
     axes[0].plot(levels[0] + (levels[1] - levels[0]) * law, color=COLOURS[1], linewidth=0.8)

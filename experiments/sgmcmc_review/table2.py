@@ -42,7 +42,7 @@ class Size(NamedTuple):
     dims: tuple[int, ...]
     items: int
     steps: int  # of each chain, without and with control variates
-    pilot: int  # steps that the tuner may take, of all settings of a column together
+    pilot: int  # steps of four chains that the tuner may take, of all settings of a column
     passes: int  # steps with all of the data
     nuts: tuple[int, int]  # to adapt, to keep
 
@@ -71,6 +71,7 @@ class Column(NamedTuple):
 
     make: Callable[..., Kernel]
     grid: dict[str, list[float]]
+    longer: int = 1  # pilot runs of chains that mix: enough for a bias of some per cent to show
 
 
 class Draws(NamedTuple):
@@ -112,14 +113,14 @@ def columns(key: Any, problem: Problem) -> dict[str, Column]:
     short = {"step_size": [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8]}
     return {
         "SGLD": Column(lambda step_size: sgld(plain, step_size), {"step_size": small}),
-        "SGLD-CV": Column(lambda step_size: sgld(cv, step_size, space=space), short),
+        "SGLD-CV": Column(lambda step_size: sgld(cv, step_size, space=space), short, 4),
         "SGHMC": Column(lambda step_size, friction: sghmc(plain, step_size, friction), under),
         "SGHMC-CV": Column(
-            lambda step_size, friction: sghmc(cv, step_size, friction, space=space), white
+            lambda step_size, friction: sghmc(cv, step_size, friction, space=space), white, 4
         ),
         "SGNHT": Column(lambda step_size, friction: sgnht(plain, step_size, friction), under),
         "SGNHT-CV": Column(
-            lambda step_size, friction: sgnht(cv, step_size, friction, space=space), white
+            lambda step_size, friction: sgnht(cv, step_size, friction, space=space), white, 4
         ),
     }
 
@@ -143,10 +144,10 @@ def tuned(key: Any, problem: Problem, column: Column, size: Size) -> Draws:
         column.grid,
         problem.fit.mode,
         problem.data,
-        budget=size.pilot * cost.items * 4,
+        budget=size.pilot * column.longer * cost.items * 4,
         num_chains=4,
         scale=problem.sd,
-        max_draws=2_000,
+        max_draws=4_000,
     )
     tuning = time.process_time() - began
     words = {"step_size": "h", "friction": "C"}

@@ -42,8 +42,8 @@ def run(options: Options) -> str:
     train, test = returns(options)
     rows, first = [], None
     rows.append(["one normal law", "", "", "", f"{constant(train, test):.4f}", "", ""])
-    num, particles = (12_000, 1_000) if options.full else (2_500, 300)
-    chosen = [(40, 20, 100), (40, 0, 100)] + ([(40, 20, 400)] if options.full else [])
+    num, particles = (12_000, 1_000) if options.full else (1_000, 100)
+    chosen = [(40, 20, 100), (40, 0, 100), (40, 20, 400)] if options.full else [(40, 20, 50)]
     for length, buffer, some in chosen:
         grad = MODEL.gradients(Window(length, buffer, num_windows=5), some)
         kernel = sghmc(grad, 0.02, 10.0)
@@ -68,7 +68,7 @@ def returns(options: Options) -> tuple[Array, Array]:
         options, "finance.npz", "daily closes of the S&P 500 as `sp500_close`, 1999 to 2018"
     )
     values = 100 * np.diff(np.log(file["sp500_close"]))
-    values = values if options.full else values[-750:]
+    values = values if options.full else values[-500:]
     cut = 4 * len(values) // 5
     centred = jnp.asarray(values - values[:cut].mean(), jnp.float32)
     return centred[:cut], centred[cut:]

@@ -16,6 +16,8 @@ LONG = (
     "guide/concepts.md",
     "guide/own_parts.md",
     "guide/regression_and_networks.md",
+    "guide/dependent_data.md",
+    "guide/tuning.md",
 )
 
 

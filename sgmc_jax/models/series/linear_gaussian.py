@@ -42,12 +42,12 @@ class LinearGaussianStateSpace(SeriesModel):
         observation_noise: (m (m + 1) / 2,), that of R.
 
     Entries of A and C have the prior N(0, s^2), Q and R inverse Wishart ones with the Jacobian.
-    All four together are not identified: an invertible map of the states changes nothing. Data of
-    shape (T, m), or (T,) if m = 1, are given by `position(...)`'s words to `Minibatch(model,
-    Window(50, buffer=10))`, or `Window(None)`. States are integrated out by the filter of Kalman
-    and the smoother of Rauch, Tung and Striebel. The bias of a buffer of B rows is of order rho^B,
-    in one dimension with C = 1 for rho = |A| (1 - K), K the limit of Kalman's gain: for A = .9,
-    Q = .5, R = 1 it is .48.
+    All four together are not identified: an invertible map of the states changes nothing. The data
+    are a series (T, m), or (T,) if m = 1, and a batch is windows of it: `Minibatch(model,
+    Window(50, buffer=10))`, or `Window(None)` for the exact gradient. States are integrated out by
+    the filter of Kalman and the smoother of Rauch, Tung and Striebel. The bias of a buffer of B
+    rows is of order rho^B, in one dimension with C = 1 for rho = |A| (1 - K), K the limit of
+    Kalman's gain: for A = .9, Q = .5, R = 1 it is .48.
 
     There is no stationary law if A has an eigenvalue of modulus 1 or more: a chain that goes there
     overflows or is drawn back by the likelihood, and `sample` stops one that is not finite. Moduli
@@ -84,8 +84,8 @@ class LinearGaussianStateSpace(SeriesModel):
         Shumway and Stoffer (1982), An approach to time series smoothing and forecasting using the
         EM algorithm, for the moments. The state before an interior window has its stationary law,
         and the pair of it with the first row counts, which halves the error without a buffer. The
-        recursions are our own, some forty lines: of libraries, dynamax asks for a nightly build of
-        TensorFlow Probability, and none has windows with padding and the state before them.
+        recursions are our own, some sixty lines: of libraries, dynamax 1.0 asks for a nightly build
+        of TensorFlow Probability, and cuthbert is at version 0.1.
     """
 
     state_dim: int = eqx.field(static=True)
