@@ -30,7 +30,7 @@ def recipe(
         z <- z + h ((D + Q) g + T Gamma) + N(0, 2 h T D - h^2 (D + Q) V (D + Q)'),
         Gamma_i = sum_j d (D + Q)_ij / d z_j.
 
-    Some of them, with the part E of the energy that is not the posterior of x:
+    Some of them, with the part E of the energy that is not the posterior of x::
 
         sampler  z           E                              D             Q
         SGLD     x                                          I             0

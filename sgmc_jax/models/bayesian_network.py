@@ -35,7 +35,7 @@ class BayesianNetwork(Model):
 
     The data are pairs `(x, y)`. The position is a dict: `"weights"`, the network's floating arrays
     (its own pytree, with `None` for all else), and `"log_precision"`, (G,), the logarithms of the
-    lambda_g. All of it moves by gradients, or the precisions are drawn exactly given the weights:
+    lambda_g. All of it moves by gradients, or the precisions are drawn exactly given the weights::
 
         sghmc(Minibatch(model, batcher), h)                         gradients, of the density of
                                                                     log lambda, Jacobian included

@@ -97,7 +97,7 @@ class MatrixFactorization(Ratings):
     The position is a dict: `"factors"`, a dict of `"users"`, (num_users, rank), and `"items"`, and
     `"hyper"`, a dict of two `RowPrior`, the means and the logarithms of the lambda. A minibatch is
     of ratings; the prior of all rows is exact. All of it moves by gradients, or the
-    hyper-parameters are drawn exactly given the factors:
+    hyper-parameters are drawn exactly given the factors::
 
         sghmc(Minibatch(model, batcher), h)                         gradients, of the density of
                                                                     log lambda, Jacobian included

@@ -33,7 +33,7 @@ class LinearGaussianStateSpace(SeriesModel):
 
         x_t ~ N(A x_{t-1}, Q),   y_t ~ N(C x_t, R),   x_1 ~ its stationary law N(0, A S A' + Q = S)
 
-    The position is a dict of unconstrained arrays, but for those that are `known`:
+    The position is a dict of unconstrained arrays, but for those that are `known`::
 
         transition: (d, d), A;
         state_noise: (d (d + 1) / 2,), the lower triangle, row by row, of the Cholesky factor of Q,
