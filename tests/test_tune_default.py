@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 from sgmc_jax import ControlVariate, FunctionModel, LinearModel, sample
 from sgmc_jax.combinators import Metropolis
+from sgmc_jax.models import HiddenMarkov, NormalEmission
 from sgmc_jax.tune import default_kernel, laplace
 
 KEY = jax.random.key(21)
@@ -83,6 +85,24 @@ def test_many_dimensions_have_a_diagonal_scale():
     model = FunctionModel(lambda x: -0.5 * jnp.sum((x / sd) ** 2))
     fit = laplace(KEY, model, jnp.ones(300), None)
     np.testing.assert_allclose(fit.space.scale, sd, rtol=1e-4)
+
+
+@pytest.mark.full
+def test_a_series_is_one_item():
+    """By all of it, its Hessian included: windows have gradients with weights that stand still."""
+    model = HiddenMarkov(2, NormalEmission())
+    emission = {"mean": jnp.array([-1.0, 1.0]), "log_scale": jnp.zeros(2)}
+    start = model.position(jnp.array([[0.9, 0.1], [0.2, 0.8]]), emission)
+    _, series = model.simulate(KEY, start, 400)
+    fit = laplace(KEY, model, start, series)
+    flat, unravel = ravel_pytree(fit.mode)
+    minus_hessian = -jax.hessian(lambda x: model.logdensity(unravel(x), series))(flat)
+    covariance = np.linalg.inv(np.asarray(minus_hessian))
+    found = np.asarray(fit.space.cholesky @ fit.space.cholesky.T)
+    np.testing.assert_allclose(found, covariance, rtol=0.02, atol=1e-3 * covariance.max())
+    kernel = default_kernel(KEY, model, start, series, fit=fit)
+    run = sample(KEY, kernel, fit.mode, series, num_steps=150, num_chains=4)
+    assert run.info.acceptance.mean() > 0.8
 
 
 @pytest.mark.full

@@ -8,10 +8,11 @@ import jax
 
 from .. import _tree
 from .._types import Data, Kernel, Position
-from ..batching import Full
+from ..batching import Full, Window
 from ..gradients import ControlVariate, Minibatch
 from ..kernels import hmc, sghmc
 from ..model import Model
+from ..models import SeriesModel
 from .curvature import num_items
 from .laplace import Laplace, laplace
 from .noise import choose_batcher
@@ -37,6 +38,9 @@ def default_kernel(
 
     and where n would be more than a quarter of N, or N is below 2,000, so that a pass costs little,
     the exact one: `hmc(Minibatch(model, Full()), h, L, space=space)`, h L being about 1.5.
+
+    A model of series (`models.HiddenMarkov`) gets the exact kernel too: whether windows are worth
+    their bias depends on how long the series is, and how soon it forgets.
 
     Let chains begin at the mode, of which `fit` or `kernel.grad.centre` tells, or at draws of the
     approximation around it: far from it, the noise of control variates is large. Of a posterior
@@ -77,11 +81,12 @@ def default_kernel(
     fit_key, noise_key = jax.random.split(key)
     fit = laplace(fit_key, model, position, data) if fit is None else fit
     size = num_items(data)
-    if size >= _FEW_ITEMS:
+    if size >= _FEW_ITEMS and not isinstance(model, SeriesModel):
         batcher = choose_batcher(noise_key, model, fit, data, 2 * _FRICTION * _EXCESS / _STEP_SIZE)
         if 4 * batcher.cost.items < size:
             grad = ControlVariate(Minibatch(model, batcher), fit.mode)
             return sghmc(grad, _STEP_SIZE, _FRICTION, space=fit.space)
     # the error of a leapfrog trajectory grows with the dimension
     step_size = min(_STEP_SIZE, 1.2 * _tree.size(fit.mode) ** -0.25)
-    return hmc(Minibatch(model, Full()), step_size, round(1.5 / step_size), space=fit.space)
+    whole = Window(None) if isinstance(model, SeriesModel) else Full()
+    return hmc(Minibatch(model, whole), step_size, round(1.5 / step_size), space=fit.space)
