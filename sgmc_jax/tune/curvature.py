@@ -14,10 +14,11 @@ from jaxtyping import Array, Float
 
 from .. import _tree
 from .._types import Data, Estimator, Keys, Position
-from ..batching import Full, Uniform
+from ..batching import Full, Uniform, Window
 from ..collective import leading_axis
 from ..gradients import Minibatch
 from ..model import Model
+from ..models import SeriesModel
 
 DENSE = 256  # the largest dimension in which a Hessian is computed entry by entry
 _BATCH = 16_384  # items that it is computed from
@@ -29,10 +30,16 @@ def num_items(data: Data) -> int:
     return leading_axis(data) if jax.tree.leaves(data) else 0
 
 
+def exactly(model: Model) -> Minibatch:
+    """The estimator of the gradient from all of the data."""
+    return Minibatch(model, Window(None) if isinstance(model, SeriesModel) else Full())
+
+
 def on_batch(model: Model, data: Data) -> Minibatch:
     """An estimator of the gradient from all of the data, or from many of its items."""
-    whole = num_items(data) <= _BATCH
-    return Minibatch(model, Full() if whole else Uniform(_BATCH))
+    if num_items(data) <= _BATCH or isinstance(model, SeriesModel):
+        return exactly(model)
+    return Minibatch(model, Uniform(_BATCH))
 
 
 @eqx.filter_jit

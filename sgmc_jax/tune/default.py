@@ -8,12 +8,11 @@ import jax
 
 from .. import _tree
 from .._types import Data, Kernel, Position
-from ..batching import Full, Window
 from ..gradients import ControlVariate, Minibatch
 from ..kernels import hmc, sghmc
 from ..model import Model
 from ..models import SeriesModel
-from .curvature import num_items
+from .curvature import exactly, num_items
 from .laplace import Laplace, laplace
 from .noise import choose_batcher
 
@@ -88,5 +87,4 @@ def default_kernel(
             return sghmc(grad, _STEP_SIZE, _FRICTION, space=fit.space)
     # the error of a leapfrog trajectory grows with the dimension
     step_size = min(_STEP_SIZE, 1.2 * _tree.size(fit.mode) ** -0.25)
-    whole = Window(None) if isinstance(model, SeriesModel) else Full()
-    return hmc(Minibatch(model, whole), step_size, round(1.5 / step_size), space=fit.space)
+    return hmc(exactly(model), step_size, round(1.5 / step_size), space=fit.space)

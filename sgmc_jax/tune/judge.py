@@ -14,11 +14,9 @@ from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned
 from .._types import Data, Estimator, Keys, Position
-from ..batching import Full
 from ..diagnostics import ksd
-from ..gradients import Minibatch
 from ..model import Model
-from .curvature import diagonal_scale, on_batch
+from .curvature import diagonal_scale, exactly, on_batch
 
 
 class Judge(NamedTuple):
@@ -71,7 +69,7 @@ def as_judge(
     if jnp.ndim(scale) == 0:
         scale = jax.tree.map(lambda x: jnp.full_like(x, scale), position)
     _returned.like("scale", scale, position, "the position")
-    return Judge(Minibatch(model, Full()) if known else model, scale, max_draws, burn_in)
+    return Judge(exactly(model) if known else model, scale, max_draws, burn_in)
 
 
 @eqx.filter_jit

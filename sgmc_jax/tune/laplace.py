@@ -13,12 +13,20 @@ from jaxtyping import Array
 
 from .. import _checks, _tree
 from .._types import Data, Estimate, Position
-from ..batching import Full, Uniform
+from ..batching import Uniform
 from ..gradients import Minibatch
 from ..model import Model
 from ..models import SeriesModel
 from ..spaces import Euclidean
-from .curvature import DENSE, cholesky_of_inverse, diagonal_scale, hessian, num_items, on_batch
+from .curvature import (
+    DENSE,
+    cholesky_of_inverse,
+    diagonal_scale,
+    exactly,
+    hessian,
+    num_items,
+    on_batch,
+)
 from .mode import exact_estimate, find_mode
 
 _SUBSET = 16_384  # items that a first mode is found from
@@ -105,17 +113,15 @@ class _Whole(Model):
 
 
 def _newton(key: Any, model: Model, position: Position, data: Data) -> Laplace:
-    grad, batch = Minibatch(model, Full()), on_batch(model, data)
+    grad, batch = exactly(model), on_batch(model, data)
     here = _exact(grad, position, data)
     for step in range(_NEWTON_STEPS):
         minus_hessian = hessian(jax.random.fold_in(key, step), batch, position, data)
         root = cholesky_of_inverse(minus_hessian)
         white = root.T @ np.asarray(ravel_pytree(here.value)[0], np.float64)
         if np.linalg.norm(white) < _CLOSE:
-            return Laplace(
-                position,
-                Euclidean(cholesky=jnp.asarray(root, jnp.result_type(*jax.tree.leaves(position)))),
-            )
+            dtype = jnp.result_type(*jax.tree.leaves(position))
+            return Laplace(position, Euclidean(cholesky=jnp.asarray(root, dtype)))
         position, here = _uphill(grad, position, root @ white, here, data)
     raise ValueError(
         f"no mode was found: after {_NEWTON_STEPS} Newton steps it is still about "
