@@ -49,6 +49,10 @@ def test_the_best_of_a_grid():
     assert np.isinf(found[max(found)])  # 10 / lambda is unstable
     assert {arm.num_steps for arm in tuned.arms} == {5_000}
     assert tuned.evaluations == 45_000 and tuned.run.num_steps == 5_000
+    cooler = grid_search(
+        KEY, TARGET, langevin, STEPS, **ON_TARGET, budget=45_000, max_temperature=1.05
+    )
+    assert cooler.setting["step_size"] < tuned.setting["step_size"]
     assert tuned.table().count("\n") == 1 + len(STEPS["step_size"])
 
 
@@ -109,7 +113,7 @@ def test_draws_far_out_in_flat_tails_are_seen():
     freedom is the mean of 4 x^2 / (3 + x^2): 1 for exact draws, 4 for those.
     """
     model = FunctionModel(lambda x: -2.0 * jnp.sum(jnp.log1p(x**2 / 3.0)))
-    by_model = judge.as_judge(KEY, model, jnp.zeros(8), None, 1.0, 1_000, 0.0)
+    by_model = judge.as_judge(KEY, model, jnp.zeros(8), None, scale=1.0, burn_in=0.0)
     exact = np.asarray(jax.random.t(KEY, 3.0, (1, 1_000, 8)))
     cold, warm = by_model.verdict(KEY, exact, None), by_model.verdict(KEY, 1e3 * exact, None)
     assert warm[0] < 1.2 * cold[0]

@@ -148,6 +148,7 @@ def tuned(key: Any, problem: Problem, column: Column, size: Size) -> Draws:
         num_chains=4,
         scale=problem.sd,
         max_draws=4_000,
+        max_temperature=1.1,
     )
     tuning = time.process_time() - began
     words = {"step_size": "h", "friction": "C"}

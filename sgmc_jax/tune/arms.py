@@ -16,8 +16,8 @@ class Arm(NamedTuple):
     Attributes:
         setting: the arguments its kernel was made of.
         ksd: the discrepancy of its draws, infinite if its chain did not stay finite.
-        temperature: the configurational temperature of its draws, 1 for those of the target; the
-            settings above 2 rank behind all others.
+        temperature: the configurational temperature of its draws, 1 for those of the target: for a
+            nearly normal one, about the ratio of their variances to its own.
         num_steps: the number of its steps so far, of each chain.
         evaluations: the number of gradients of an item's term that these took, of all chains.
         rounds: the number of rounds that it was run in.

@@ -26,6 +26,7 @@ class Judge(NamedTuple):
     scale: Position
     max_draws: int
     burn_in: float
+    max_temperature: float
 
     def verdict(self, key: Any, trace: PyTree, data: Data) -> tuple[float, float]:
         """The discrepancy and the temperature of draws with leading axes of chains and draws.
@@ -48,7 +49,14 @@ class Judge(NamedTuple):
 
 
 def as_judge(
-    key: Any, model: Any, position: Position, data: Data, scale: Any, max_draws: int, burn_in: float
+    key: Any,
+    model: Any,
+    position: Position,
+    data: Data,
+    scale: Any = None,
+    max_draws: int = 1_000,
+    burn_in: float = 0.5,
+    max_temperature: float = 2.0,
 ) -> Judge:
     """The judge of a model, by exact scores, or of an estimator, by those it draws."""
     _checks.whole("max_draws", max_draws, 2)
@@ -58,6 +66,7 @@ def as_judge(
         raise TypeError(
             f"model must be a Model, or an estimator of its gradient, got {type(model).__name__}"
         )
+    _checks.positive("max_temperature", max_temperature)
     known = isinstance(model, Model)
     if scale is None:
         try:
@@ -69,7 +78,8 @@ def as_judge(
     if jnp.ndim(scale) == 0:
         scale = jax.tree.map(lambda x: jnp.full_like(x, scale), position)
     _returned.like("scale", scale, position, "the position")
-    return Judge(exactly(model) if known else model, scale, max_draws, burn_in)
+    grad = exactly(model) if known else model
+    return Judge(grad, scale, max_draws, burn_in, max_temperature)
 
 
 @eqx.filter_jit

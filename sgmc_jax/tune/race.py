@@ -22,7 +22,6 @@ from .arms import Arm, Setting, Tuned
 from .judge import Judge
 
 _FEWEST = 20  # steps of a round, from less of which nothing can be told
-_HOTTEST = 2.0  # the temperature of draws that a discrepancy can be trusted on
 
 
 class Racer:
@@ -33,6 +32,7 @@ class Racer:
         self.run: Run | None = None
         self.traces: list[PyTree] = []
         self.rounds, self.thin, self.ksd, self.temperature = 0, 1, math.inf, math.nan
+        self.rank: tuple[bool, float] = (True, math.inf)  # the least is the best
 
     @property
     def form(self) -> Any:
@@ -52,11 +52,7 @@ class Racer:
         self.ksd, self.temperature = math.inf, math.nan
         if finite:
             self.ksd, self.temperature = judge.verdict(key, trace, data)
-
-    @property
-    def rank(self) -> tuple[bool, float]:
-        """The least is the best."""
-        return not self.temperature < _HOTTEST, self.ksd
+        self.rank = (not self.temperature <= judge.max_temperature, self.ksd)
 
 
 class Race:

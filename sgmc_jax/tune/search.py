@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..combinators import require_kernel
 from ..model import Model
 from .arms import Setting, Tuned
 from .curvature import num_items
-from .judge import as_judge
+from .judge import Judge, as_judge
 from .race import Race, Racer
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Setting]
@@ -34,6 +35,7 @@ def grid_search(
     burn_in: float = 0.5,
     scale: Any = None,
     max_draws: int = 1_000,
+    max_temperature: float = 2.0,
     cost: Callable[[Setting], float] | None = None,
 ) -> Tuned:
     """The setting of a grid whose draws have the least kernel Stein discrepancy.
@@ -66,6 +68,8 @@ def grid_search(
             discrepancy has width one: about posterior standard deviations. By default from the
             curvature at `position`.
         max_draws: the number of draws that are judged, thinned evenly.
+        max_temperature: settings whose draws are hotter rank behind all others; 1.1 asks for
+            variances that are right to about a tenth, however few effective draws that leaves.
         cost: a setting `->` the gradients that a step takes, for kernels that do not tell
             (`Contract.cost`).
 
@@ -93,8 +97,14 @@ def grid_search(
         Nemeth and Fearnhead (2021), Stochastic gradient Markov chain Monte Carlo, section 4;
         Gorham and Mackey (2017), Measuring sample quality with kernels.
     """
-    options = (num_chains, burn_in, scale, max_draws, cost)
-    race, key = _race(key, model, make_kernel, grid, position, data, *options)
+    judge = partial(
+        as_judge,
+        scale=scale,
+        max_draws=max_draws,
+        burn_in=burn_in,
+        max_temperature=max_temperature,
+    )
+    race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judge, cost)
     race.round(key, budget)
     return race.result()
 
@@ -113,6 +123,7 @@ def successive_halving(
     burn_in: float = 0.5,
     scale: Any = None,
     max_draws: int = 1_000,
+    max_temperature: float = 2.0,
     cost: Callable[[Setting], float] | None = None,
 ) -> Tuned:
     """`grid_search`, in rounds after which all but the best third of the settings are left out.
@@ -134,6 +145,7 @@ def successive_halving(
         burn_in: the share of an arm's steps that is not judged.
         scale: the units of the discrepancy.
         max_draws: the number of draws that are judged.
+        max_temperature: settings whose draws are hotter rank behind all others.
         cost: what a step costs, for kernels that do not tell.
 
     Returns:
@@ -159,8 +171,14 @@ def successive_halving(
         seconds, so that a key determines the result. Jamieson and Talwalkar (2016) for the rounds.
     """
     _checks.whole("reduction", reduction, 2)
-    options = (num_chains, burn_in, scale, max_draws, cost)
-    race, key = _race(key, model, make_kernel, grid, position, data, *options)
+    judge = partial(
+        as_judge,
+        scale=scale,
+        max_draws=max_draws,
+        burn_in=burn_in,
+        max_temperature=max_temperature,
+    )
+    race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judge, cost)
     rounds = _num_rounds(len(race.live), reduction)
     for _ in range(rounds):
         race.round(key, budget / rounds)
@@ -184,9 +202,7 @@ def _race(
     position: Position,
     data: Data,
     num_chains: int,
-    burn_in: float,
-    scale: Any,
-    max_draws: int,
+    make_judge: Callable[..., Judge],
     cost: Callable[[Setting], float] | None,
 ) -> tuple[Race, Any]:
     """All settings at the start, and the key of the rounds."""
@@ -194,7 +210,7 @@ def _race(
     _checks.whole("num_chains", num_chains)
     position = _tree.strong(position)
     scale_key, key = jax.random.split(key)
-    judge = as_judge(scale_key, model, position, data, scale, max_draws, burn_in)
+    judge = make_judge(scale_key, model, position, data)
     racers = [_racer(make_kernel, setting, position, data, cost) for setting in _settings(grid)]
     return Race(racers, judge, position, data, num_chains), key
 
