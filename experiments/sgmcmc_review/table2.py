@@ -71,7 +71,7 @@ class Column(NamedTuple):
 
     make: Callable[..., Kernel]
     grid: dict[str, list[float]]
-    longer: int = 1  # pilot runs of chains that mix: enough for a bias of some per cent to show
+    mixes: bool = False  # soon enough for pilot runs to show a bias of some per cent
 
 
 class Draws(NamedTuple):
@@ -113,14 +113,14 @@ def columns(key: Any, problem: Problem) -> dict[str, Column]:
     short = {"step_size": [0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8]}
     return {
         "SGLD": Column(lambda step_size: sgld(plain, step_size), {"step_size": small}),
-        "SGLD-CV": Column(lambda step_size: sgld(cv, step_size, space=space), short, 4),
+        "SGLD-CV": Column(lambda step_size: sgld(cv, step_size, space=space), short, True),
         "SGHMC": Column(lambda step_size, friction: sghmc(plain, step_size, friction), under),
         "SGHMC-CV": Column(
-            lambda step_size, friction: sghmc(cv, step_size, friction, space=space), white, 4
+            lambda step_size, friction: sghmc(cv, step_size, friction, space=space), white, True
         ),
         "SGNHT": Column(lambda step_size, friction: sgnht(plain, step_size, friction), under),
         "SGNHT-CV": Column(
-            lambda step_size, friction: sgnht(cv, step_size, friction, space=space), white, 4
+            lambda step_size, friction: sgnht(cv, step_size, friction, space=space), white, True
         ),
     }
 
@@ -144,11 +144,11 @@ def tuned(key: Any, problem: Problem, column: Column, size: Size) -> Draws:
         column.grid,
         problem.fit.mode,
         problem.data,
-        budget=size.pilot * column.longer * cost.items * 4,
+        budget=size.pilot * (4 if column.mixes else 1) * cost.items * 4,
         num_chains=4,
         scale=problem.sd,
         max_draws=4_000,
-        max_temperature=1.1,
+        max_temperature=1.1 if column.mixes else 2.0,
     )
     tuning = time.process_time() - began
     words = {"step_size": "h", "friction": "C"}

@@ -18,6 +18,7 @@ LONG = (
     "guide/regression_and_networks.md",
     "guide/dependent_data.md",
     "guide/tuning.md",
+    "guide/random_measures.md",
 )
 
 
