@@ -1,5 +1,6 @@
 """Scalable Bayesian sampling in JAX: pure kernels as (init, step) pairs over pytrees."""
 
+from . import bijectors as bijectors
 from . import bnp as bnp
 from . import directional as directional
 from . import models as models
@@ -99,6 +100,7 @@ from .spaces import Space as Space
 from .spaces import Sphere as Sphere
 from .spaces import Stiefel as Stiefel
 from .splitting import Splitting as Splitting
+from .transformed import Transformed as Transformed
 from .tune import find_mode as find_mode
 
 __version__ = "0.1.0"
