@@ -102,5 +102,6 @@ from .spaces import Stiefel as Stiefel
 from .splitting import Splitting as Splitting
 from .transformed import Transformed as Transformed
 from .tune import find_mode as find_mode
+from .tune import whiten as whiten
 
 __version__ = "0.1.0"
