@@ -82,6 +82,7 @@ from .model import FunctionModel as FunctionModel
 from .model import LinearModel as LinearModel
 from .model import Model as Model
 from .model import Summand as Summand
+from .models import from_numpyro as from_numpyro
 from .run import Moments as Moments
 from .run import Run as Run
 from .run import RunInfo as RunInfo
