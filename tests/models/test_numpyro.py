@@ -121,7 +121,7 @@ def check_density(name):
     )
 
 
-SLOW = ("two sites", "axis", "subsample of a size")
+SLOW = ("two sites", "axis", "subsample of a size", "subsample by index")
 
 
 @pytest.mark.parametrize(
@@ -131,6 +131,7 @@ def test_the_density_is_that_of_numpyro(name):
     check_density(name)
 
 
+@pytest.mark.full
 def test_the_check_sees_a_jacobian_left_out(monkeypatch):
     monkeypatch.setattr(Foreign, "log_det", lambda self, z: jnp.zeros(()))
     with pytest.raises(AssertionError):
