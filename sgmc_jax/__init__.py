@@ -1,5 +1,6 @@
 """Scalable Bayesian sampling in JAX: pure kernels as (init, step) pairs over pytrees."""
 
+from . import bijectors as bijectors
 from . import bnp as bnp
 from . import directional as directional
 from . import models as models
@@ -81,6 +82,7 @@ from .model import FunctionModel as FunctionModel
 from .model import LinearModel as LinearModel
 from .model import Model as Model
 from .model import Summand as Summand
+from .models import from_numpyro as from_numpyro
 from .run import Moments as Moments
 from .run import Run as Run
 from .run import RunInfo as RunInfo
@@ -99,6 +101,8 @@ from .spaces import Space as Space
 from .spaces import Sphere as Sphere
 from .spaces import Stiefel as Stiefel
 from .splitting import Splitting as Splitting
+from .transformed import Transformed as Transformed
 from .tune import find_mode as find_mode
+from .tune import whiten as whiten
 
 __version__ = "0.1.0"

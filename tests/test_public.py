@@ -63,6 +63,7 @@ def test_every_page_has_an_export():
         assert name.split(".")[-1] in exports(module), f"{name} is on a page, but not exported"
         assert value(name).__doc__
     modules = ("transitions", "special", "directional", "random", "arrays", "diagnostics")
+    modules += ("bijectors",)
     assert {f"sgmc_jax.{name}" for name in modules} == whole
 
 

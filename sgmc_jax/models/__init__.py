@@ -7,6 +7,8 @@ from .lda import LDA as LDA
 from .logistic_regression import LogisticRegression as LogisticRegression
 from .matrix_factorization import MatrixFactorization as MatrixFactorization
 from .network import TwoLayerNetwork as TwoLayerNetwork
+from .numpyro_model import NumpyroModel as NumpyroModel
+from .numpyro_model import from_numpyro as from_numpyro
 from .series import CategoricalEmission as CategoricalEmission
 from .series import Emission as Emission
 from .series import FunctionEmission as FunctionEmission

@@ -11,3 +11,4 @@ from .laplace import laplace as laplace
 from .mode import find_mode as find_mode
 from .search import grid_search as grid_search
 from .search import successive_halving as successive_halving
+from .whiten import whiten as whiten

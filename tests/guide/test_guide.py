@@ -14,6 +14,7 @@ PAGES = pages.pages()
 LONG = (
     "guide/first_posterior.md",
     "guide/concepts.md",
+    "guide/constraints.md",
     "guide/own_parts.md",
     "guide/regression_and_networks.md",
     "guide/dependent_data.md",

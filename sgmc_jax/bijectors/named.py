@@ -1,0 +1,129 @@
+"""Bijectors by the name of their support, and those of other libraries."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .. import _checks
+from .bijector import Bijector, Identity
+from .matrices import Correlation, CorrelationCholesky, Covariance
+from .vectors import Exp, Interval, Ordered, StickBreaking
+
+
+def _strong(x: Any) -> Any:
+    """A real number as an array leaf, whole numbers as they are: they may be indices or sizes."""
+    is_real = isinstance(x, float) or jnp.issubdtype(getattr(x, "dtype", int), jnp.floating)
+    return _checks.as_real(x) if is_real else x
+
+
+class _Static(eqx.Module):
+    """An object that is no pytree."""
+
+    value: Any = eqx.field(static=True)
+
+
+class Foreign(Bijector):
+    """A bijector of another library, by the methods that it has.
+
+    Either `forward`, `inverse` and `forward_log_det_jacobian`, or those of numpyro's transforms:
+    `__call__`, `_inverse` and `log_abs_det_jacobian`.
+    """
+
+    owner: Any
+
+    def __init__(self, bijector: Any):
+        is_leaf = jax.tree.structure(bijector) == jax.tree.structure(0)
+        self.owner = _Static(bijector) if is_leaf else jax.tree.map(_strong, bijector)
+
+    @property
+    def bijector(self) -> Any:
+        """The object itself."""
+        return self.owner.value if isinstance(self.owner, _Static) else self.owner
+
+    @property
+    def _is_transform(self) -> bool:
+        return hasattr(self.bijector, "log_abs_det_jacobian")
+
+    def forward(self, z: Array) -> Array:
+        return self.bijector(z) if self._is_transform else self.bijector.forward(z)
+
+    def inverse(self, x: Array) -> Array:
+        return self.bijector._inverse(x) if self._is_transform else self.bijector.inverse(x)
+
+    def log_det(self, z: Array) -> Array:
+        if self._is_transform:
+            return jnp.sum(self.bijector.log_abs_det_jacobian(z, self.bijector(z)))
+        return jnp.sum(self.bijector.forward_log_det_jacobian(z))
+
+
+NAMES: dict[str, Callable[[], Bijector]] = {
+    "real": Identity,
+    "positive": Exp,
+    "unit_interval": lambda: Interval(0.0, 1.0),
+    "simplex": StickBreaking,
+    "ordered": Ordered,
+    "correlation": Correlation,
+    "correlation_cholesky": CorrelationCholesky,
+    "covariance": Covariance,
+}
+# what numpyro calls them
+NAMES |= {
+    "ordered_vector": Ordered,
+    "corr_matrix": Correlation,
+    "corr_cholesky": CorrelationCholesky,
+    "positive_definite": Covariance,
+}
+_INTERVAL = re.compile(r"interval\(([^,]+),([^,]+)\)")
+
+
+def as_bijector(name: str, constraint: Any) -> Bijector:
+    """The bijector onto a support that is given by its name, a numpyro constraint or a bijector.
+
+    Args:
+        name: what is constrained, for messages.
+        constraint: a key of `NAMES`, or `"interval(a, b)"`; or a constraint of numpyro; or a
+            bijector, of this library or another. `None` stands for `"real"`.
+    """
+    if constraint is None:
+        return Identity()
+    if isinstance(constraint, Bijector):
+        return constraint
+    if isinstance(constraint, str):
+        return _named(name, constraint)
+    numpyro = sys.modules.get("numpyro.distributions")
+    if numpyro is not None and isinstance(constraint, numpyro.constraints.Constraint):
+        try:
+            return Foreign(numpyro.biject_to(constraint))
+        except NotImplementedError as error:
+            raise ValueError(
+                f"{name} must have a support with a bijection from R^n, got {constraint}"
+            ) from error
+    methods = ("forward", "inverse", "forward_log_det_jacobian")
+    if hasattr(constraint, "log_abs_det_jacobian") or all(
+        hasattr(constraint, method) for method in methods
+    ):
+        return Foreign(constraint)
+    raise TypeError(
+        f"{name} must be the name of a support, a numpyro constraint or a bijector (with the "
+        f"methods {', '.join(methods)}), got {type(constraint).__name__}"
+    )
+
+
+def _named(name: str, support: str) -> Bijector:
+    if support in NAMES:
+        return NAMES[support]()
+    found = _INTERVAL.fullmatch(support.strip())
+    try:
+        if found:
+            return Interval(float(found[1]), float(found[2]))
+    except ValueError as error:
+        raise ValueError(f"{name} must have two bounds, lower < upper, got {support!r}") from error
+    raise ValueError(f"{name} must be one of {', '.join(NAMES)} or interval(a, b), got {support!r}")

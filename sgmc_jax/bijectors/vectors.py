@@ -1,0 +1,109 @@
+"""Bijectors onto numbers, proportions and increasing vectors."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.nn import log_sigmoid
+from jaxtyping import Array
+
+from .. import _checks
+from .bijector import Bijector
+
+
+class Exp(Bijector):
+    """Positive numbers: x = exp(z)."""
+
+    def forward(self, z: Array) -> Array:
+        return jnp.exp(z)
+
+    def inverse(self, x: Array) -> Array:
+        return jnp.log(x)
+
+    def log_det(self, z: Array) -> Array:
+        return jnp.sum(z)
+
+
+class Interval(Bijector):
+    """Numbers between two bounds: x = lower + (upper - lower) sigmoid(z).
+
+    Args:
+        lower: the lower bounds, a number or an array that broadcasts against the leaf.
+        upper: the upper bounds, above the lower ones.
+
+    Raises:
+        ValueError: if a bound is not finite, or no number lies between two bounds.
+
+    Example:
+        >>> float(Interval(-1.0, 3.0).forward(jnp.zeros(())))
+        1.0
+    """
+
+    lower: Array = eqx.field(converter=_checks.real("lower"))
+    upper: Array = eqx.field(converter=_checks.real("upper"))
+
+    def __check_init__(self):
+        _checks.finite("lower", self.lower)
+        _checks.finite("upper", self.upper)
+        if _checks.certainly(lambda lower, upper: lower >= upper, self.lower, self.upper):
+            raise ValueError(f"lower must be below upper, got {self.lower} and {self.upper}")
+
+    def forward(self, z: Array) -> Array:
+        lower, upper = self.lower.astype(z.dtype), self.upper.astype(z.dtype)
+        return lower + (upper - lower) * jax.nn.sigmoid(z)
+
+    def inverse(self, x: Array) -> Array:
+        return jnp.log(x - self.lower.astype(x.dtype)) - jnp.log(self.upper.astype(x.dtype) - x)
+
+    def log_det(self, z: Array) -> Array:
+        width = jnp.log(self.upper - self.lower).astype(z.dtype)
+        return jnp.sum(width + log_sigmoid(z) + log_sigmoid(-z))
+
+
+class StickBreaking(Bijector):
+    """The simplex of K proportions along the last axis, from K - 1 numbers.
+
+        x_k = s_k prod_{j<k} (1 - s_j),   s_k = sigmoid(z_k - log(K - k)),   k = 1, ..., K - 1,
+
+    and x_K is what is left, so that z = 0 is the uniform point. The x of the Jacobian are the first
+    K - 1.
+    """
+
+    def forward(self, z: Array) -> Array:
+        taken, left = self._log_shares(z)
+        none = jnp.zeros((*z.shape[:-1], 1), z.dtype)
+        before = jnp.concatenate([none, left], axis=-1)
+        return jnp.exp(before + jnp.concatenate([taken, none], axis=-1))
+
+    def inverse(self, x: Array) -> Array:
+        # the sum of what follows has no rounding of a difference from one
+        after = jnp.flip(jnp.cumsum(jnp.flip(x[..., 1:], -1), axis=-1), -1)
+        return jnp.log(x[..., :-1]) - jnp.log(after) + _log_counts(x[..., 1:])
+
+    def log_det(self, z: Array) -> Array:
+        taken, left = self._log_shares(z)
+        return jnp.sum(taken + left)
+
+    def _log_shares(self, z: Array) -> tuple[Array, Array]:
+        """log s_k and log prod_{j<=k} (1 - s_j)."""
+        z = z - _log_counts(z)
+        return log_sigmoid(z), jnp.cumsum(log_sigmoid(-z), axis=-1)
+
+
+def _log_counts(z: Array) -> Array:
+    """The logarithms of n, n - 1, ..., 1."""
+    return jnp.log(jnp.arange(z.shape[-1], 0, -1, dtype=z.dtype))
+
+
+class Ordered(Bijector):
+    """Increasing numbers along the last axis: x_1 = z_1, x_k = x_{k-1} + exp(z_k)."""
+
+    def forward(self, z: Array) -> Array:
+        return jnp.cumsum(jnp.concatenate([z[..., :1], jnp.exp(z[..., 1:])], axis=-1), axis=-1)
+
+    def inverse(self, x: Array) -> Array:
+        return jnp.concatenate([x[..., :1], jnp.log(jnp.diff(x, axis=-1))], axis=-1)
+
+    def log_det(self, z: Array) -> Array:
+        return jnp.sum(z[..., 1:])

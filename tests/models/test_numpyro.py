@@ -1,0 +1,320 @@
+"""Models written in numpyro: their densities, their items, and their posteriors by its NUTS."""
+
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import (
+    ControlVariate,
+    Full,
+    Minibatch,
+    Uniform,
+    ess,
+    find_mode,
+    from_numpyro,
+    hmc,
+    sample,
+    sghmc,
+    whiten,
+)
+from sgmc_jax.bijectors import Foreign
+
+numpyro = pytest.importorskip("numpyro")
+dist = numpyro.distributions
+pytestmark = pytest.mark.runs_long
+
+KEY = jax.random.key(5)
+N = 12
+X = jax.random.normal(jax.random.key(0), (N, 2))
+Y = (X @ jnp.array([1.0, -2.0]) + jax.random.normal(jax.random.key(1), (N,)) > 0).astype(int)
+
+
+def weights():
+    return numpyro.sample("w", dist.Normal(0, 2).expand([2]).to_event(1))
+
+
+def logistic(x, y=None):
+    w = weights()
+    with numpyro.plate("items", len(x)):
+        numpyro.sample("y", dist.Bernoulli(logits=x @ w), obs=y)
+
+
+def indexed(x, y):
+    w = weights()
+    with numpyro.plate("items", len(x), subsample_size=5) as index:
+        numpyro.sample("y", dist.Bernoulli(logits=x[index] @ w), obs=y[index])
+
+
+def of_a_size(size, x, y):
+    w = weights()
+    with numpyro.plate("items", size, subsample_size=5):
+        x, y = numpyro.subsample(x, event_dim=1), numpyro.subsample(y, event_dim=0)
+        numpyro.sample("y", dist.Bernoulli(logits=x @ w), obs=y)
+
+
+def indexed_of_a_size(size, x, y):
+    w = weights()
+    with numpyro.plate("items", size, subsample_size=5) as index:
+        numpyro.sample("y", dist.Bernoulli(logits=x[index] @ w), obs=y[index])
+
+
+def without_plate(x, y):
+    numpyro.sample("y", dist.Bernoulli(logits=x @ weights()), obs=y)
+
+
+def scaled(x, y, scale):
+    """Two observed sites, another plate around them, a scaled one, and a factor outside."""
+    sigma = numpyro.sample("sigma", dist.HalfNormal(scale))
+    p = numpyro.sample("p", dist.Dirichlet(jnp.ones(2)))
+    numpyro.factor("pull", -(sigma**2))
+    with numpyro.plate("items", len(x)):
+        numpyro.sample("y", dist.Normal(x @ p, sigma), obs=y.astype(float))
+        with numpyro.handlers.scale(scale=0.5), numpyro.plate("sides", 2, dim=-2):
+            numpyro.sample("x", dist.StudentT(4.0, 0.0, sigma), obs=x.T)
+
+
+SCHOOLS = (
+    jnp.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0]),
+    jnp.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0]),
+)
+
+
+def eight_schools(y, sd):
+    mu = numpyro.sample("mu", dist.Normal(0, 5))
+    tau = numpyro.sample("tau", dist.HalfCauchy(5))
+    with numpyro.plate("schools", 8):
+        effect = numpyro.sample("effect", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(mu + tau * effect, sd), obs=y)
+
+
+# the model, its arguments, options, and the model and arguments whose whole density it has
+CASES = {
+    "plate": (logistic, (X, Y), {}, None),
+    "subsample by index": (indexed, (X, Y), {}, logistic),
+    "subsample of a size": (of_a_size, (N, X, Y), {}, logistic),
+    "by index of a size": (indexed_of_a_size, (N, X, Y), {}, logistic),
+    "axis": (without_plate, (X, Y), {"axis": -1}, None),
+    "no items": (without_plate, (X, Y), {}, None),
+    "two sites": (scaled, (X, Y, 3.0), {"plate": "items"}, None),
+    "eight schools": (eight_schools, SCHOOLS, {}, None),
+}
+
+
+def check_density(name):
+    """The density is numpyro's, and its gradient that of the prior and all items together."""
+    function, args, options, whole = CASES[name]
+    model = from_numpyro(function, *args, **options)
+    data, z = model.data(*args), model.start(KEY)
+    potential = numpyro.infer.util.potential_energy
+    theirs = lambda z: -potential(whole or function, (args[-2:] if whole else args), {}, z)
+    value, gradient = jax.jit(jax.value_and_grad(theirs))(z)
+    np.testing.assert_allclose(
+        jax.jit(lambda z, data: model.logdensity(z, data))(z, data), value, rtol=2e-5
+    )
+    grad = Minibatch(model, Full())
+    ours = jax.jit(lambda z, data: grad.estimate(KEY, grad.init(KEY, z, data), z, data)[0])(z, data)
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4), ours.value, gradient
+    )
+
+
+SLOW = ("two sites", "axis", "subsample of a size", "subsample by index")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.full) if n in SLOW else n for n in CASES]
+)
+def test_the_density_is_that_of_numpyro(name):
+    check_density(name)
+
+
+@pytest.mark.full
+def test_the_check_sees_a_jacobian_left_out(monkeypatch):
+    monkeypatch.setattr(Foreign, "log_det", lambda self, z: jnp.zeros(()))
+    with pytest.raises(AssertionError):
+        check_density("two sites")
+
+
+def test_a_batch_is_the_sum_of_its_items():
+    model, z = from_numpyro(logistic, X, Y), {"w": jnp.array([0.3, -0.8])}
+    data = model.data(X, Y)
+    rows = jnp.array([3, 7, 7])
+    items, weight = jax.tree.map(lambda x: x[rows], data), jnp.array([1.0, 2.0, 0.5])
+    each = jax.jit(lambda z, data: model.per_item(z, data))(z, data)
+    total = jax.jit(lambda *args: model.weighted_sum(*args).value)(z, items, weight)
+    for name in z:
+        np.testing.assert_allclose(
+            total[name], jnp.tensordot(weight, each[name][rows], 1), rtol=1e-4, atol=1e-5
+        )
+
+
+def test_items_are_arguments_and_others_are_leaves():
+    model = from_numpyro(scaled, X, Y, 3.0, plate="items")
+    assert set(model.data(X, Y, 3.0)) == {"x", "y"}
+    assert N not in {np.shape(leaf)[:1] for leaf in jax.tree.leaves(model)}
+    assert any(leaf == 3.0 for leaf in jax.tree.leaves(model) if np.ndim(leaf) == 0)
+    assert from_numpyro(eight_schools, *SCHOOLS).data(*SCHOOLS) is None
+
+
+def test_the_predictive_has_the_probabilities_of_the_likelihood():
+    """A share of 40,000 coins: 5.5 standard errors."""
+    model = from_numpyro(logistic, X, Y)
+    w = jnp.array([0.3, -0.8])
+    trace = {"w": jnp.broadcast_to(w, (4, 10_000, 2))}
+    drawn = model.predictive(KEY, trace, X[:3])["y"]
+    assert drawn.shape == (4, 10_000, 3)
+    p = jax.nn.sigmoid(X[:3] @ w)
+    error = 5.5 * jnp.sqrt(p * (1 - p) / 40_000)
+    assert np.all(np.abs(drawn.mean((0, 1)) - p) < error)
+
+
+# ------------------------------------------------------------ wrong use
+
+
+def discrete(x):
+    z = numpyro.sample("z", dist.Bernoulli(0.5))
+    numpyro.sample("x", dist.Normal(z, 1), obs=x)
+
+
+def two_plates(x):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    with numpyro.plate("rows", x.shape[0], dim=-2), numpyro.plate("columns", x.shape[1]):
+        numpyro.sample("x", dist.Normal(mu, 1), obs=x)
+
+
+def local(x):
+    with numpyro.plate("rows", len(x)):
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        numpyro.sample("x", dist.Normal(mu, 1), obs=x)
+
+
+def dependent_prior(x):
+    mu = numpyro.sample("mu", dist.Normal(jnp.mean(x) + 4, 1))
+    with numpyro.plate("rows", len(x)):
+        numpyro.sample("x", dist.Normal(mu, 1), obs=x)
+
+
+def dependent_items(x):
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    with numpyro.plate("rows", len(x)):
+        numpyro.sample("x", dist.Normal(mu + jnp.mean(x), 1), obs=x)
+
+
+def moving_support(x):
+    top = numpyro.sample("top", dist.HalfNormal(1))
+    mu = numpyro.sample("mu", dist.Uniform(0, top))
+    with numpyro.plate("rows", len(x)):
+        numpyro.sample("x", dist.Normal(mu, 1), obs=x)
+
+
+def with_param(x):
+    numpyro.sample("mu", dist.Normal(numpyro.param("m", 0.0), 1))
+
+
+def captured():
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    with numpyro.plate("rows", N):
+        numpyro.sample("x", dist.Normal(mu, 1), obs=X[:, 0])
+
+
+ROW = X[:, 0]
+WRONG = {
+    "discrete": (discrete, (1.0,), {}, "no discrete latent sites, got 'z'"),
+    "two plates": (two_plates, (X,), {}, "one plate over items, got .*: choose by plate="),
+    "latents inside": (local, (ROW,), {"plate": "rows"}, "but 'rows' has latent sites"),
+    "no such plate": (local, (ROW,), {"plate": "row"}, "but 'row' has no observed site"),
+    "prior": (dependent_prior, (ROW,), {}, "prior that does not depend on the rows of x"),
+    "items": (dependent_items, (ROW,), {}, "does not depend on other items"),
+    "support": (moving_support, (ROW,), {}, "supports that do not depend on other sites.*'mu'"),
+    "param": (with_param, (ROW,), {}, "no param sites, got 'm'"),
+    "captured": (captured, (), {}, "array with a row for each of the 12 items of rows"),
+    "axis": (without_plate, (X, Y), {"axis": 1}, "axis must be a batch axis of one length"),
+}
+
+
+@pytest.mark.parametrize("function, args, options, message", WRONG.values(), ids=WRONG)
+def test_models_that_cannot_be_are_named(function, args, options, message):
+    with pytest.raises(ValueError, match=message):
+        from_numpyro(function, *args, **options)
+
+
+def test_wrong_data_is_named():
+    model = from_numpyro(logistic, X, Y)
+    kernel = hmc(Minibatch(model, Full()), 0.1)
+    with pytest.raises(TypeError, match="data must be a dict of x, y"):
+        sample(KEY, kernel, model.start, (X, Y), num_steps=2)
+    with pytest.raises(ValueError, match="y must be given"):
+        model.data(X)
+    with pytest.raises(TypeError, match="model must be a function, got int"):
+        from_numpyro(3, X)  # type: ignore[arg-type]
+
+
+def test_without_numpyro_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numpyro", None)
+    with pytest.raises(ImportError, match=r"sgmc_jax\[numpyro\]"):
+        from_numpyro(logistic, X, Y)
+
+
+# ------------------------------------------------------------ posteriors
+
+
+def nuts(function, args):
+    """Draws by numpyro: (chain, draw, ...) by site."""
+    engine = numpyro.infer.NUTS(function, target_accept_prob=0.9)
+    chains = numpyro.infer.MCMC(
+        engine,
+        num_warmup=1_000,
+        num_samples=4_000,
+        num_chains=4,
+        chain_method="vectorized",
+        progress_bar=False,
+    )
+    chains.run(jax.random.key(11), *args)
+    return chains.get_samples(group_by_chain=True)
+
+
+def mean_and_error(draws):
+    """The posterior mean, and its Monte Carlo error."""
+    size = jnp.maximum(ess(draws), 1.0)
+    return np.asarray(draws.mean((0, 1))), np.asarray(draws.std((0, 1)) / jnp.sqrt(size))
+
+
+def check_means(ours, theirs, sites):
+    for name in sites:
+        (mean, error), (other, others) = map(mean_and_error, (ours[name], theirs[name]))
+        gap = np.abs(mean - other) / np.sqrt(error**2 + others**2)
+        print(name, "gap in MC errors", np.round(gap, 2))
+        assert np.all(gap < 4), (name, gap)
+
+
+@pytest.mark.full
+def test_eight_schools_as_by_nuts():
+    model = from_numpyro(eight_schools, *SCHOOLS)
+    args = {"num_steps": 11_000, "num_chains": 8, "burn_in": 1_000}
+    run = sample(KEY, hmc(Minibatch(model, Full()), 0.2, 8), model.start, None, **args)
+    draws, theirs = model.constrain(run.trace), nuts(eight_schools, SCHOOLS)
+    check_means(draws, theirs, ["mu", "tau", "effect"])
+
+
+@pytest.mark.full
+def test_logistic_regression_as_by_nuts():
+    size = 2_000
+    x = jax.random.normal(jax.random.key(2), (size, 2)) * jnp.array([1.0, 0.3])
+    noise = jax.random.logistic(jax.random.key(3), (size,))
+    y = (x @ jnp.array([1.0, -2.0]) + noise > 0).astype(int)
+    model = from_numpyro(logistic, x, y)
+    data, theirs = model.data(x, y), nuts(logistic, (x, y))
+    mode = find_mode(KEY, model, model.start(KEY), data)
+    space = whiten(model, mode, data)
+    args = {"num_steps": 3_000, "num_chains": 4, "burn_in": 200}
+    run = sample(KEY, hmc(Minibatch(model, Full()), 0.5, 3, space=space), mode, data, **args)
+    check_means(model.constrain(run.trace), theirs, ["w"])
+    grad = ControlVariate(Minibatch(model, Uniform(50)), mode)
+    run = sample(KEY, sghmc(grad, 0.5, space=space), mode, data, **args | {"num_steps": 8_000})
+    mean, sd = theirs["w"].mean((0, 1)), theirs["w"].std((0, 1))
+    gap = np.abs(model.constrain(run.trace)["w"].mean((0, 1)) - mean) / sd
+    print("sghmc", gap, run.trace["w"].std((0, 1)) / sd)
+    assert np.all(gap < 0.1)

@@ -1,0 +1,72 @@
+"""The metric of the curvature at a mode."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, hmc, sghmc, whiten
+from tests.laws.moments import check_law, run_law
+
+COVARIANCE = np.array([[1.0, 18.0], [18.0, 400.0]])
+PRECISION = jnp.asarray(np.linalg.inv(COVARIANCE))
+NORMAL = FunctionModel(lambda x: -0.5 * x @ PRECISION @ x)
+MODE = jnp.zeros(2)
+
+
+def test_a_dense_one_has_the_covariance_and_a_diagonal_one_the_conditional_scales():
+    dense = whiten(NORMAL, MODE, None)
+    np.testing.assert_allclose(dense.cholesky @ dense.cholesky.T, COVARIANCE, rtol=1e-3)
+    diagonal = whiten(NORMAL, MODE, None, dense=False)
+    np.testing.assert_allclose(diagonal.scale, np.diag(PRECISION) ** -0.5, rtol=1e-4)
+
+
+def check_variance(space):
+    """The variances of `sghmc` without noise are exact whatever h: here at one for unit scales."""
+    square = lambda state, info: state.position**2
+    kernel = sghmc(Minibatch(NORMAL, Full()), 0.5, space=space)
+    args = {"num_chains": 256, "num_steps": 1_700, "burn_in": 100}
+    run = run_law(jax.random.key(3), kernel, MODE, None, reduce=square, **args)
+    check_law(run.trace.mean, np.diag(COVARIANCE), 0.02)
+
+
+def test_one_step_size_suits_all_directions():
+    check_variance(whiten(NORMAL, MODE, None))
+
+
+def test_the_law_sees_the_metric_left_out():
+    with pytest.raises(AssertionError):
+        check_variance(None)
+
+
+def test_of_a_transformed_model_it_is_that_of_the_unconstrained_numbers():
+    gamma = FunctionModel(lambda x: 8.0 * jnp.log(x["rate"]) - 3.0 * x["rate"])
+    model = Transformed(gamma, {"rate": "positive"})
+    space = whiten(model, {"rate": jnp.log(3.0)}, None)  # 9 z - 3 exp(z), whose mode is log 3
+    np.testing.assert_allclose(space.cholesky, [[1 / 3]], rtol=1e-5)
+    hmc(Minibatch(model, Full()), 0.5, space=space)
+
+
+VALLEY = FunctionModel(lambda w: 0.5 * w @ w)
+WRONG = {
+    "model": (lambda: whiten(lambda x: x, MODE, None), TypeError, "model must be a Model"),
+    "valley": (lambda: whiten(VALLEY, MODE, None), ValueError, "not curved downwards in every"),
+    "diagonal": (
+        lambda: whiten(VALLEY, MODE, None, dense=False),
+        ValueError,
+        "not curved downwards at the position",
+    ),
+    "large": (
+        lambda: whiten(FunctionModel(lambda x: -x @ x), jnp.zeros(300), None),
+        ValueError,
+        "dense must be False for a mode of more than 256 numbers, got 300",
+    ),
+    "whole": (lambda: whiten(NORMAL, jnp.zeros(2, int), None), TypeError, "must be floating"),
+    "NaN": (lambda: whiten(NORMAL, MODE * jnp.nan, None), ValueError, "mode must be finite"),
+}
+
+
+@pytest.mark.parametrize("call, error, message", WRONG.values(), ids=WRONG)
+def test_wrong_use_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
