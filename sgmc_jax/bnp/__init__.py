@@ -40,8 +40,13 @@ from .hybrid.schedules import Asynchronous as Asynchronous
 from .hybrid.schedules import Demotion as Demotion
 from .hybrid.schedules import Published as Published
 from .hybrid.schedules import Warm as Warm
+from .point_estimates import PointEstimate as PointEstimate
+from .point_estimates import point_estimate as point_estimate
+from .predictions import Predictive as Predictive
+from .predictions import predictive as predictive
 from .seed_features import seed_features as seed_features
 from .seeding import kmeans_plus_plus as kmeans_plus_plus
+from .similarities import similarity as similarity
 from .slice_bnb import slice_bnb as slice_bnb
 from .slice_crm import SliceCRM as SliceCRM
 from .slice_crm import slice_crm as slice_crm

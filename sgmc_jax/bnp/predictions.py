@@ -1,0 +1,167 @@
+"""New items under draws of a mixture: their density, and the clusters that they belong to."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, PyTree
+
+from ..arrays import product
+from ..collective import Collective, Dist, leading_axis
+from ..families import Family
+from ..processes import PitmanYor
+from ._centre import about_data
+from ._draws import label_draws, one_partition
+from ._starts import check_parts, local_part
+
+
+class Predictive(NamedTuple):
+    """The log predictive density of each new item, and its membership of a partition's clusters."""
+
+    log_density: Float[Array, " m"]
+    membership: Float[Array, "m C+1"] | None
+
+
+def predictive(
+    process: PitmanYor,
+    family: Family,
+    positions: Dist,
+    data: PyTree,
+    items: PyTree,
+    *,
+    partition: Any = None,
+) -> Predictive:
+    """The law of new items under a Dirichlet or Pitman-Yor process mixture, parameters integrated.
+
+    Given a draw, with clusters of sizes m_k of N items, a new item x joins cluster k or founds one,
+
+        r_k(x) prop. to (m_k - d) / (N + a) f(x | members of k)
+        r_new(x) prop. to (a + K d) / (N + a) f(x)
+
+    f being the family's predictive density, and the sum of the right-hand sides is p(x | draw). The
+    `log_density` is the log of its mean over draws.
+
+    Clusters have no names that all draws share. Membership is therefore told of a `partition` of
+    the items, such as `point_estimate` returns: that of its cluster C is
+
+        E sum_k r_k(x) |k and C| / m_k,
+
+    the probability that an item drawn from the cluster that x joins is in C; E r_new(x), that x is
+    alone, comes last. With one draw and its own labels it is r.
+
+    Args:
+        process: the sampler's `DirichletProcess` or `PitmanYor`.
+        family: the sampler's family.
+        positions: draws of positions, with leading axes (draw,) or (chain, draw), such as
+            `run.trace` of `hybrid_mixture`, `collapsed_mixture` or `slice_mixture`.
+        data: the N items that the sampler has seen.
+        items: the m new ones.
+        partition: labels of the N items, (N,), the columns being in the order of its labels.
+
+    Returns:
+        `log_density`, (m,); `membership`, (m, C + 1), of rows that sum to one, or `None` without a
+        partition.
+
+    Raises:
+        ValueError, TypeError: if the items are unfit for the family, or a shape does not fit.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import sample
+        >>> from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, collapsed_mixture
+        >>> from sgmc_jax.bnp import point_estimate, predictive
+        >>> X = jnp.concatenate([jnp.full((10, 1), -5.0), jnp.full((10, 1), 5.0)])
+        >>> process, family = DirichletProcess(1.0), NormalKnownCovariance(0.0, 1.0, 25.0)
+        >>> kernel = collapsed_mixture(process, family)
+        >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=50, burn_in=25)
+        >>> labels, _ = point_estimate(run.trace.local["assignment"])
+        >>> new = jnp.array([[-5.0], [4.0]])
+        >>> law = predictive(process, family, run.trace, X, new, partition=labels)
+        >>> law.membership.round(1).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+
+    Reference:
+        Neal (2000), Markov chain sampling methods for Dirichlet process mixture models, equation
+        3.7 for the next item of a draw.
+    """
+    check_parts(process, family)
+    if not isinstance(positions, Dist):
+        raise TypeError(
+            f"positions must be Dist(shared, local), such as run.trace, got {type(positions)}"
+        )
+    labels = np.asarray(local_part(positions, "assignment"))
+    if leading_axis(data) != labels.shape[-1]:
+        raise ValueError(
+            f"positions must have a label for each of {leading_axis(data)} items of data, got "
+            f"shape {labels.shape}"
+        )
+    for some in (data, items):
+        family.check(some)
+    draws = label_draws(labels)
+    capacity = _padded(int(draws.max()) + 2)  # the last is for an item by itself
+    hyper = {name: jnp.reshape(positions.shared[name], len(draws)) for name in process.start()}
+    told = None if partition is None else one_partition("partition", partition, draws.shape[1])
+    clusters = None if told is None else jax.nn.one_hot(told, told.max() + 1)
+    log_density, membership = _predicted(
+        family, hyper, jnp.asarray(draws), data, items, clusters, capacity
+    )
+    return Predictive(log_density, membership)
+
+
+@eqx.filter_jit
+def _predicted(
+    family: Family,
+    hyper: dict[str, Array],
+    draws: Array,
+    data: PyTree,
+    items: PyTree,
+    clusters: Array | None,
+    capacity: int,
+) -> tuple[Array, Array | None]:
+    family = about_data(family, data, Collective())
+
+    def one(total: tuple[Array, Array | None], draw: tuple[dict[str, Array], Array]) -> Any:
+        hyper, labels = draw
+        counts = jnp.sum(labels == jnp.arange(capacity)[:, None], axis=1)
+        laws = family.predictive(family.label_statistics(data, labels, capacity))
+        density = jax.vmap(lambda item: family.log_predictive_of(laws, item))(items)
+        log_joint = _log_prior(hyper, counts) + density
+        log_density = logsumexp(log_joint, axis=1)
+        before, membership = total
+        if clusters is not None and membership is not None:
+            r = jnp.exp(log_joint - log_density[:, None])
+            shares = _shares(labels, counts, clusters).astype(r.dtype)
+            membership = membership + jnp.append(product(r, shares), r[:, -1:], axis=1)
+        return (jnp.logaddexp(before, log_density), membership), None
+
+    num = leading_axis(items, "items")
+    dtype = jnp.result_type(float)
+    columns = None if clusters is None else jnp.zeros((num, clusters.shape[1] + 1), dtype)
+    start = jnp.full(num, -jnp.inf, dtype), columns
+    (total, membership), _ = jax.lax.scan(one, start, (hyper, draws))
+    share = None if membership is None else membership / len(draws)
+    return total - jnp.log(len(draws)), share
+
+
+def _log_prior(hyper: dict[str, Array], counts: Array) -> Float[Array, " K"]:
+    """The log probabilities of the next item's cluster, the last slot being for a new one."""
+    a, d = hyper["concentration"], hyper["discount"]
+    used = counts > 0
+    births = (jnp.arange(len(counts)) == len(counts) - 1) * (a + jnp.sum(used) * d)
+    return jnp.log(jnp.where(used, counts - d, births)) - jnp.log(jnp.sum(counts) + a)
+
+
+def _shares(labels: Array, counts: Array, clusters: Array) -> Float[Array, "K C"]:
+    """The shares of a partition's clusters in those of a draw."""
+    both = jnp.zeros((len(counts), clusters.shape[1]), clusters.dtype).at[labels].add(clusters)
+    return both / jnp.maximum(counts, 1)[:, None]
+
+
+def _padded(capacity: int) -> int:
+    """The next power of two, so that few programs are compiled."""
+    return 1 << (capacity - 1).bit_length()
