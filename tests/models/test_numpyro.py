@@ -121,7 +121,7 @@ def check_density(name):
     )
 
 
-SLOW = ("two sites", "axis", "subsample of a size", "subsample by index")
+SLOW = ("two sites", "axis", "subsample of a size", "subsample by index", "eight schools")
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,7 @@ def test_a_batch_is_the_sum_of_its_items():
         )
 
 
+@pytest.mark.full
 def test_items_are_arguments_and_others_are_leaves():
     model = from_numpyro(scaled, X, Y, 3.0, plate="items")
     assert set(model.data(X, Y, 3.0)) == {"x", "y"}
