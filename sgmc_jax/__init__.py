@@ -99,6 +99,7 @@ from .spaces import Space as Space
 from .spaces import Sphere as Sphere
 from .spaces import Stiefel as Stiefel
 from .splitting import Splitting as Splitting
+from .summary import Summary as Summary
 from .tune import find_mode as find_mode
 
 __version__ = "0.1.0"
