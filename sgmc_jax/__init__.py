@@ -101,6 +101,7 @@ from .spaces import Space as Space
 from .spaces import Sphere as Sphere
 from .spaces import Stiefel as Stiefel
 from .splitting import Splitting as Splitting
+from .summary import Summary as Summary
 from .transformed import Transformed as Transformed
 from .tune import find_mode as find_mode
 from .tune import whiten as whiten

@@ -11,6 +11,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from .collective import Dist
+from .summary import Summary, statistics
+
 _DIMENSIONS = ("kernel", "chain", "draw")
 
 
@@ -80,6 +83,45 @@ class Run(eqx.Module):
             dims = {name: ["kernel"] for name in names}
         return from_dict({"posterior": posterior, "sample_stats": stats}, dims=dims)
 
+    def summary(self) -> Summary:
+        """A table of every scalar of the draws: mean, sd, its error, ESS and R-hat.
+
+        Rows have the names of `to_arviz`, with an index where a leaf is no scalar; of a `Dist` the
+        shared part is told. With one chain there is no R-hat. All draws count, also those of a
+        chain that was stopped, which the first line of the table tells.
+
+        Returns:
+            a `Summary`: `print` it, or take its `columns` or `to_dict()`.
+
+        Raises:
+            ValueError: if the run kept moments only, or fewer than 4 draws.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> from sgmc_jax import Full, FunctionModel, Minibatch, mala, sample
+            >>> model = FunctionModel(lambda x: -0.5 * jnp.sum((x["mu"] - 3) ** 2))
+            >>> start = {"mu": jnp.zeros(2)}
+            >>> kernel = mala(Minibatch(model, Full()), step_size=1.0)
+            >>> run = sample(jax.random.key(0), kernel, start, None, num_steps=900, num_chains=4)
+            >>> table = run.summary()
+            >>> table.names, list(table.columns)
+            (('mu[0]', 'mu[1]'), ['mean', 'sd', 'mcse_mean', 'ess_bulk', 'ess_tail', 'r_hat'])
+            >>> print(str(table).split(",")[0])
+            4 chains of 900 draws
+        """
+        if isinstance(self.trace, Moments):
+            raise ValueError("summary needs draws, but this run kept moments only")
+        named = self._named(_without_items(self.trace))
+        names = [name + _at(i) for name, x in named.items() for i in np.ndindex(x.shape[2:])]
+        parts = [statistics(x) for x in named.values()]
+        columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        accepted = getattr(self.info.kernel, "acceptance", None)
+        rate = None if accepted is None else float(np.mean(np.asarray(accepted)))
+        stopped = np.asarray(self.stopped)
+        num_draws = next(iter(named.values())).shape[1]
+        num_stopped = int(np.sum(stopped >= 0))
+        return Summary(tuple(names), columns, stopped.size, num_draws, num_stopped, rate)
+
     def _named(self, *trees: PyTree) -> dict[str, np.ndarray]:
         named: dict[str, np.ndarray] = {}
         leaves = [x for tree in trees for x in jax.tree_util.tree_leaves_with_path(tree)]
@@ -92,6 +134,18 @@ class Run(eqx.Module):
                 leaf = np.moveaxis(leaf, 0, 2)
             named[_unused(".".join(parts) or "x", {*named, *_DIMENSIONS})] = leaf
         return named
+
+
+def _without_items(trace: PyTree) -> PyTree:
+    """The draws but for what is of the items."""
+    is_dist = lambda x: isinstance(x, Dist)
+    shared = lambda x: x._replace(local=None) if is_dist(x) else x
+    return jax.tree.map(shared, trace, is_leaf=is_dist)
+
+
+def _at(index: tuple[int, ...]) -> str:
+    """An index as part of a name; nothing of a scalar."""
+    return f"[{', '.join(map(str, index))}]" if index else ""
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -36,8 +36,8 @@ LAYERS = [
     {"splitting"},
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},
-    {"run", "checkpoint", "engines", "diagnostics", "evaluation"},
-    {"runner"},
+    {"checkpoint", "engines", "diagnostics", "evaluation"},
+    {"run", "summary", "runner"},
     {"sample", "tune"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,98 @@
+"""The table of a run, by hand and against ArviZ."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Full, FunctionModel, Minibatch, mala, sample, summary
+from sgmc_jax.collective import Dist
+from sgmc_jax.run import Run, RunInfo
+from tests.diagnostics.test_ess import ar1
+
+SHAPE = (4, 300)
+DRAWS = {"a": ar1(0.7, SHAPE), "b": np.stack([ar1(-0.3, SHAPE, 1), 5 + ar1(0.9, SHAPE, 2)], -1)}
+DRAWS = {name: x.astype(np.float32) for name, x in DRAWS.items()}
+
+
+def run_of(trace=DRAWS, axes=("chain", "draw"), info=None, lead=(4,)):
+    stopped = np.full(lead, -1)
+    return Run(trace, RunInfo(np.ones(lead, bool), info), None, stopped, 300, axes)
+
+
+def check(made):
+    arviz = pytest.importorskip("arviz_stats.base").array_stats
+    rows = {"a": DRAWS["a"], "b[0]": DRAWS["b"][..., 0], "b[1]": DRAWS["b"][..., 1]}
+    table = made.summary().to_dict()
+    assert list(table) == list(rows)
+    for name, x in rows.items():
+        row, mean = table[name], arviz.ess(x, method="mean")
+        tail = arviz.ess(x, method="tail", prob=(0.05, 0.95))
+        assert row["mean"] == pytest.approx(x.mean(), rel=1e-4, abs=1e-5)
+        assert row["sd"] == pytest.approx(x.std(ddof=1), rel=1e-4)
+        assert row["mcse_mean"] == pytest.approx(x.std(ddof=1) / np.sqrt(mean), rel=1e-3)
+        assert row["ess_bulk"] == pytest.approx(arviz.ess(x, method="bulk"), rel=1e-3)
+        assert row["ess_tail"] == pytest.approx(tail, rel=1e-3)
+        assert row["r_hat"] == pytest.approx(arviz.rhat(x), rel=1e-4)
+
+
+def test_columns_are_those_of_arviz():
+    check(run_of())
+
+
+@pytest.mark.parametrize("fault", ["tails", pytest.param("chains", marks=pytest.mark.full)])
+def test_faults_are_seen(monkeypatch, fault):
+    """Planted: other tails; chains in each other's places."""
+    if fault == "tails":
+        monkeypatch.setattr(summary, "_TAILS", (0.1, 0.9))
+    else:
+        honest = summary.statistics
+        swapped = lambda x: honest(x.reshape(2, -1, *x.shape[2:]))
+        monkeypatch.setattr("sgmc_jax.run.statistics", swapped)
+    with pytest.raises(AssertionError):
+        check(run_of())
+
+
+def test_one_chain_has_no_rhat():
+    made = run_of({"a": DRAWS["a"][0]}, ("draw",), lead=()).summary()
+    assert list(made.columns) == ["mean", "sd", "mcse_mean", "ess_bulk", "ess_tail"]
+    assert (made.num_chains, made.num_draws) == (1, 300)
+
+
+def test_chains_that_stopped_are_told():
+    made = replace(run_of(), stopped=np.array([-1, 7, -1, 20])).summary()
+    assert made.num_stopped == 2
+    assert str(made).startswith("4 chains of 300 draws, 2 not finite\n")
+
+
+def test_the_shared_part_of_a_mixture_is_told():
+    trace = Dist({"concentration": DRAWS["a"]}, {"assignment": np.zeros((4, 300, 9), int)})
+    assert run_of(trace).summary().names == ("shared.concentration",)
+
+
+def test_kernels_have_rows_of_their_own():
+    trace = {"a": np.stack([DRAWS["a"], DRAWS["b"][..., 1]])}
+    made = run_of(trace, ("kernel", "chain", "draw"), lead=(2, 4)).summary()
+    assert made.names == ("a[0]", "a[1]")
+    assert made.columns["mean"][1] == pytest.approx(DRAWS["b"][..., 1].mean(), rel=1e-4)
+
+
+def test_a_run_has_an_acceptance_rate_and_a_table():
+    model = FunctionModel(lambda x: -0.5 * x**2)
+    args = mala(Minibatch(model, Full()), 1.0), jnp.zeros(()), None
+    run = sample(jax.random.key(0), *args, num_steps=200, num_chains=2)
+    table = run.summary()
+    assert table.acceptance_rate == pytest.approx(run.info.acceptance.mean(), rel=1e-5)
+    head, columns, row = str(table).splitlines()
+    assert "acceptance 0." in head and columns.split()[0] == "mean"
+    assert row.split()[0] == "x" and len(row) == len(columns)
+    moments = sample(jax.random.key(0), *args, num_steps=200, reduce=True)
+    with pytest.raises(ValueError, match="summary needs draws, but this run kept moments only"):
+        moments.summary()
+
+
+def test_long_tables_are_cut():
+    made = run_of({"a": np.zeros((2, 8, 100), np.float32)}, lead=(2,)).summary()
+    assert str(made).endswith("... and 40 more") and len(made.to_dict()) == 100
