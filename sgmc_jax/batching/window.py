@@ -71,13 +71,13 @@ class Window(Batcher):
 
     Example:
         >>> import jax, jax.numpy as jnp
-        >>> batcher = Window(3, buffer=2)
-        >>> batch, _ = batcher.draw(jax.random.key(1), (), jnp.arange(8.0))
-        >>> batch.index.tolist(), batch.weight.tolist()
-        ([2], [3.0])
-        >>> batch.items.rows[0].tolist()  # rows 4, 5 are the buffer, and the series ends at 7
+        >>> batch, _ = Window(3, 2, num_windows=3).draw(jax.random.key(1), (), jnp.arange(8.0))
+        >>> batch.weight.tolist()  # all three blocks
+        [1.0, 1.0, 1.0]
+        >>> last = batch.index.argmax()
+        >>> batch.items.rows[last].tolist()  # rows 4, 5 are the buffer, and the series ends at 7
         [4.0, 5.0, 6.0, 7.0, 7.0, 7.0, 7.0]
-        >>> batch.items.share[0].tolist()
+        >>> batch.items.share[last].tolist()
         [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]
 
     Reference:

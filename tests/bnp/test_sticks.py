@@ -213,6 +213,7 @@ def test_shares_that_forget_how_rarely_they_are_drawn(monkeypatch):
         test_batches_of_shards_have_their_size_and_an_unbiased_sum(1, 2)
 
 
+@pytest.mark.full
 def test_a_batch_of_one_moves_on_two_shards():
     kernel = slice_mixture(DirichletProcess(2.0), NORMAL, 1, capacity=32)
     run = sample(KEY, kernel, None, 0.1 * ITEMS[:, None], num_steps=200, engine=Vmap(2))

@@ -327,6 +327,7 @@ def test_a_chain_begins_at_points_that_have_atoms():
     assert made.capacity == 32 and made.info.finite.all()
 
 
+@pytest.mark.full
 def test_many_rows_are_visited_some_at_a_time(x64, monkeypatch):
     """Seventy rows at once, or 64 and then the last 64, of which some were visited before."""
     data = np.random.default_rng(0).normal(size=(70, 2))

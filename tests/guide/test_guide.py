@@ -21,6 +21,8 @@ LONG = (
     "guide/dependent_data.md",
     "guide/tuning.md",
     "guide/random_measures.md",
+    "guide/manifolds.md",
+    "guide/spherical_topics.md",
 )
 
 

@@ -127,7 +127,11 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
+SLOW = {"RandomWalk", "Exponential"}
+ROWS = [pytest.param(n, marks=pytest.mark.full) if n in SLOW else n for n in LAWS]
+
+
+@pytest.mark.parametrize("name", ROWS)
 def test_a_part_has_its_law(name):
     check, _ = LAWS[name]
     check(own(name))

@@ -57,6 +57,7 @@ def test_the_gradient_given_proportions_is_the_derivative():
     np.testing.assert_allclose(model.loglik(TOPICS, one), 30 * cosine.mean(1)[2], rtol=1e-5)
 
 
+@pytest.mark.full
 def test_a_corpus_is_taken_in_parts_where_it_is_large(monkeypatch):
     """Nine documents in parts of two, with one left over."""
     weight, grad = jnp.linspace(0.0, 3.0, D), SAM.marginal(KEY, draws=50)
