@@ -141,18 +141,20 @@ class Splitting(Kernel):
         return self._with_gradient(keys, state, data)
 
     def refresh(self, key: Key, state: SplittingState, data: Data) -> SplittingState:
-        return self._renewed(self.grad.refresh, as_keys(key), state, data)
+        # on a flat space the law of a momentum does not know the position; else it is tangent there
+        return self._renewed(self.grad.refresh, as_keys(key), state, data, not self.space.flat)
 
     def retarget(self, key: Key, state: SplittingState, data: Data) -> SplittingState:
-        return self._renewed(self.grad.retarget, as_keys(key), state, data)
+        # a metric of the space's own may be another one with other blocks, and the law with it
+        stale = not (self.space.flat and self.space.embedded)
+        return self._renewed(self.grad.retarget, as_keys(key), state, data, stale)
 
     def _renewed(
-        self, renew: Callable, keys: Keys, state: SplittingState, data: Data
+        self, renew: Callable, keys: Keys, state: SplittingState, data: Data, stale: bool
     ) -> SplittingState:
-        """The state at a position that something else has moved."""
+        """The state at a position that something else has moved; its momentum may be stale."""
         momentum_key, estimator_key, gradient_key = jax.random.split(keys.noise, 3)
-        if state.momentum is not None and not self.space.flat:
-            # it was tangent elsewhere; on a flat space its law does not know the position
+        if state.momentum is not None and stale:
             momentum = self._draw_momentum(momentum_key, state.position, state.count)
             state = state._replace(momentum=momentum)
         estimator_keys = keys._replace(noise=estimator_key)

@@ -22,10 +22,12 @@ from sgmc_jax import (
     sample,
     scir,
     sggmc,
+    sghmc,
     sgld,
 )
 from sgmc_jax.kernels import Splitting
 from sgmc_jax.random import log_gamma
+from tests.laws.moments import check_law, run_law
 from tests.laws.test_latent_counts import (
     HALF,
     allocate,
@@ -97,12 +99,53 @@ def test_momenta_are_tangent_where_others_have_moved_the_position():
 
 
 def test_momenta_that_stay_behind_are_seen(monkeypatch):
-    def stay(self, renew, keys, state, data):
+    def stay(self, renew, keys, state, data, stale):
         return self._with_gradient(keys, state, data)
 
     monkeypatch.setattr(Splitting, "_renewed", stay)
     with pytest.raises(AssertionError, match="not exponential"):
         test_momenta_are_tangent_where_others_have_moved_the_position()
+
+
+SCALES = jnp.array([1.0, 5.0])
+
+
+def normal_of_two_scales():
+    """x | y ~ N(0, s_y^2) in the metric of s_y, y in {0, 1} exactly: means of y and of x^2 / 13."""
+
+    def x(rest):
+        s = SCALES[rest["y"].astype(int)]
+        grad = Minibatch(FunctionModel(lambda x: -0.5 * (x / s) ** 2), Full())
+        return sghmc(grad, 0.2, 0.1, space=Euclidean(s))
+
+    def y(rest):
+        logits = -0.5 * (rest["x"] / SCALES) ** 2 - jnp.log(SCALES)
+        return draw(lambda key, data: jax.random.categorical(key, logits).astype(float))
+
+    start = {"x": jnp.array(0.5), "y": jnp.zeros(())}
+    moments = lambda state, info: {
+        "y": state.position["y"],
+        "square": state.position["x"] ** 2 / 13,
+    }
+    return run_law(KEY, gibbs(x=x, y=y), start, None, reduce=moments, **LONG).trace.mean
+
+
+LONG = {"num_steps": 2_400, "num_chains": 512, "burn_in": 400}
+
+
+def test_momenta_have_the_law_of_the_metric_that_another_block_has_changed():
+    """P(y = 1) = 1/2 and E x^2 = (1 + 25) / 2."""
+    values = normal_of_two_scales()
+    check_law(values["y"], 0.5, 0.05)
+    check_law(values["square"], 1.0, 0.12)
+
+
+@pytest.mark.full
+def test_momenta_of_another_metric_are_seen(monkeypatch):
+    """y = 1 in .66 of the steps, in place of a half, with those of the metric before."""
+    monkeypatch.setattr(Euclidean, "embedded", True)
+    with fails():
+        test_momenta_have_the_law_of_the_metric_that_another_block_has_changed()
 
 
 # ------------------------------------------------------------------ sums of another target
