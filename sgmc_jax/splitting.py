@@ -16,7 +16,7 @@ from . import _checks, _returned, _tree
 from ._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
 from .collective import holds_collective
 from .combinators import Metropolis, metropolis, repeat
-from .contract import Contract
+from .contract import Contract, times
 from .spaces import Euclidean, Space
 from .spaces.space import as_space
 from .transitions import GeodesicFlow, GradientKick, Phase, Transition, check_phase
@@ -209,9 +209,8 @@ class Splitting(Kernel):
         return SplittingState(*phase[:3], carried, estimator, state.count + 1), info
 
     def contract(self, position: Position) -> Contract:
-        once = self.grad.cost
         num = _num_estimates([self.pieces[letter] for letter in self.word], self._carries)
-        cost = None if once is None else once.times(num)
+        cost = times(num, self.grad.cost)
         shards = holds_collective(self.grad)
         return Contract(streams=self.grad.streams, shards=shards, cost=cost)
 

@@ -9,7 +9,7 @@ from jax.flatten_util import ravel_pytree
 from sgmc_jax import ControlVariate, FunctionModel, LinearModel, sample
 from sgmc_jax.combinators import Metropolis
 from sgmc_jax.models import HiddenMarkov, NormalEmission
-from sgmc_jax.tune import default_kernel, laplace
+from sgmc_jax.tune import default_kernel, laplace, whiten
 
 KEY = jax.random.key(21)
 SCALES = np.array([1e-3, 1.0, 30.0], np.float32)
@@ -100,6 +100,8 @@ def test_a_series_is_one_item():
     covariance = np.linalg.inv(np.asarray(minus_hessian))
     found = np.asarray(fit.space.cholesky @ fit.space.cholesky.T)
     np.testing.assert_allclose(found, covariance, rtol=0.02, atol=1e-3 * covariance.max())
+    metric = whiten(model, fit.mode, series)
+    np.testing.assert_allclose(metric.cholesky, fit.space.cholesky, rtol=1e-3, atol=1e-4)
     kernel = default_kernel(KEY, model, start, series, fit=fit)
     run = sample(KEY, kernel, fit.mode, series, num_steps=150, num_chains=4)
     assert run.info.acceptance.mean() > 0.8

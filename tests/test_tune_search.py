@@ -155,6 +155,23 @@ def test_what_a_step_costs(make, wanted):
         assert kernel.contract(jnp.zeros(())).cost.evaluations(40) == times * wanted
 
 
+@pytest.mark.full
+def test_a_position_is_any_pytree():
+    """Its scale too; in those units the discrepancies are those of one array."""
+    sd = {"a": SD[:1], "b": SD[1]}
+    model = FunctionModel(
+        lambda x: -0.5 * jnp.sum((x["a"] / sd["a"]) ** 2 + (x["b"] / sd["b"]) ** 2)
+    )
+    make = lambda step_size: sgld(Minibatch(model, Full()), step_size)
+    few = {"step_size": STEPS["step_size"][2:7:2]}
+    start = {"a": jnp.zeros(1), "b": jnp.zeros(())}
+    args = {"budget": 3_000, "scale": sd}
+    by_tree = grid_search(KEY, model, make, few, start, None, **args)
+    one = grid_search(KEY, TARGET, langevin, few, **ON_TARGET, **(args | {"scale": SD}))
+    found, wanted = ([arm.ksd for arm in tuned.arms] for tuned in (by_tree, one))
+    np.testing.assert_allclose(found, wanted, rtol=1e-3)
+
+
 def test_what_is_refused():
     args = {**ON_TARGET, "budget": 1_000}
     with pytest.raises(FloatingPointError, match="smaller step sizes"):

@@ -25,7 +25,7 @@ def check_variance(space):
     """The variances of `sghmc` without noise are exact whatever h: here at one for unit scales."""
     square = lambda state, info: state.position**2
     kernel = sghmc(Minibatch(NORMAL, Full()), 0.5, space=space)
-    args = {"num_chains": 256, "num_steps": 1_700, "burn_in": 100}
+    args = {"num_chains": 256, "num_steps": 3_300, "burn_in": 100}
     run = run_law(jax.random.key(3), kernel, MODE, None, reduce=square, **args)
     check_law(run.trace.mean, np.diag(COVARIANCE), 0.02)
 
@@ -34,8 +34,8 @@ def test_one_step_size_suits_all_directions():
     check_variance(whiten(NORMAL, MODE, None))
 
 
-def test_the_law_sees_the_metric_left_out():
-    with pytest.raises(AssertionError):
+def test_without_the_metric_chains_hardly_move_along_the_longer_axis():
+    with pytest.raises(AssertionError, match="blind"):
         check_variance(None)
 
 

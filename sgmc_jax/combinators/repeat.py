@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from .. import _checks
 from .._types import Data, Kernel, Key, Position, as_keys
-from ..contract import Contract, merge_infos
+from ..contract import Contract, merge_infos, times
 from ._common import require_kernel
 
 
@@ -51,8 +51,7 @@ class Repeat(Kernel):
 
     def contract(self, position: Position) -> Contract:
         contract = self.kernel.contract(position)
-        once = contract.cost
-        return contract._replace(cost=None if once is None else once.times(self.num_steps))
+        return contract._replace(cost=times(self.num_steps, contract.cost))
 
     def finite(self, state: Any) -> Array:
         return self.kernel.finite(state)

@@ -9,10 +9,10 @@ from jaxtyping import PyTree
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
 from ..collective import Collective, PerShard
-from ..contract import Cost
+from .wrapper import Wrapper
 
 
-class AllReduce(BatchEstimator):
+class AllReduce(Wrapper, BatchEstimator):
     """The sum over all shards of the inner estimator's item sum, plus the prior counted once.
 
     Every shard draws its own batch, weighted by its own number of items, so that the sum over
@@ -35,20 +35,8 @@ class AllReduce(BatchEstimator):
         _checks.batch_estimator("inner", self.inner, "AllReduce")
 
     @property
-    def exact(self) -> bool:
-        return self.inner.exact
-
-    @property
-    def streams(self) -> bool:
-        return self.inner.streams
-
-    @property
     def measures_noise(self) -> bool:
         return self.inner.measures_noise
-
-    @property
-    def cost(self) -> Cost | None:
-        return self.inner.cost
 
     def init(self, key: Key, position: Position, data: Data) -> PerShard:
         return PerShard(self.inner.init(self._local(key), position, data))

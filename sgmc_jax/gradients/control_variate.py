@@ -13,7 +13,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
-from ..contract import Cost
+from ..contract import Cost, times
 
 
 class AnchoredState(NamedTuple):
@@ -81,8 +81,7 @@ class ControlVariate(BatchEstimator):
 
     @property
     def cost(self) -> Cost | None:
-        once = self.inner.cost
-        return None if once is None else once.times(2)
+        return times(2, self.inner.cost)
 
     def init(self, key: Key, position: Position, data: Data) -> AnchoredState:
         return AnchoredState(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
-from .._types import Data, Estimate, Estimator, Key, Position, as_keys
-from ..contract import Cost
+from .._types import Data, Estimate, Key, Position, as_keys
+from .wrapper import Wrapper
 
 
-class Curvature(Estimator):
+class Curvature(Wrapper):
     """The inner estimate g with `curvature`, an unbiased estimate of every d g_i / d x_i.
 
     With random signs s it is `s (dg/dx) s`, from one derivative of the estimate of one batch; exact
@@ -22,24 +22,7 @@ class Curvature(Estimator):
         inner: the estimator; its estimate is differentiated with its batch and its state fixed.
     """
 
-    inner: Estimator
-
-    @property
-    def exact(self) -> bool:
-        return self.inner.exact
-
-    @property
-    def streams(self) -> bool:
-        return self.inner.streams
-
-    @property
-    def tells_covariance(self) -> bool:
-        return self.inner.tells_covariance
-
-    @property
-    def cost(self) -> Cost | None:
-        once = self.inner.cost
-        return None if once is None else once.times(2)
+    evaluations: ClassVar[int] = 2
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         return self.inner.init(key, position, data)

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _tree
-from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Position
-from ..contract import Cost
+from .._types import BatchEstimator, Data, Estimate, Key, Position
+from .wrapper import Wrapper
 
 
 class FisherState(NamedTuple):
@@ -23,7 +23,7 @@ class FisherState(NamedTuple):
     count: Array
 
 
-class EmpiricalFisher(Estimator):
+class EmpiricalFisher(Wrapper):
     """The inner estimate, and V, the running mean of its noise's covariance in earlier batches.
 
     With g_i the terms of a batch S of n items and w_i their weights, the estimate from one batch is
@@ -82,6 +82,7 @@ class EmpiricalFisher(Estimator):
     decay: Array = eqx.field(converter=_checks.real("decay"), default=1.0)
     full: bool = eqx.field(static=True, default=False)
     tells_covariance: ClassVar[bool] = True
+    evaluations: ClassVar[int] = 2
 
     def __check_init__(self):
         _checks.batch_estimator("inner", self.inner, "EmpiricalFisher")
@@ -93,19 +94,6 @@ class EmpiricalFisher(Estimator):
         _checks.positive("decay", self.decay, zero=True)
         if _checks.certainly(lambda decay: decay > 1, self.decay):
             raise ValueError(f"decay must be at most 1, got {np.asarray(self.decay)}")
-
-    @property
-    def exact(self) -> bool:
-        return self.inner.exact
-
-    @property
-    def streams(self) -> bool:
-        return self.inner.streams
-
-    @property
-    def cost(self) -> Cost | None:
-        once = self.inner.cost
-        return None if once is None else once.times(2)
 
     def init(self, key: Key, position: Position, data: Data) -> FisherState:
         covariance = jax.tree.map(jnp.zeros_like, position)

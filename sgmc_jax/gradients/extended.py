@@ -11,11 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .. import _returned, _tree
-from .._types import Data, Estimate, Estimator, Key, Position, as_function
-from ..contract import Cost
+from .._types import Data, Estimate, Key, Position, as_function
+from .wrapper import Wrapper
 
 
-class Extended(Estimator):
+class Extended(Wrapper):
     """`(g(x), 0, ...) - grad E(z)` at z = (x, ...), g the inner estimate, with the covariance of g.
 
     Args:
@@ -23,24 +23,7 @@ class Extended(Estimator):
         energy: E, `z -> ()`.
     """
 
-    inner: Estimator
     energy: Callable = eqx.field(converter=as_function)
-
-    @property
-    def exact(self) -> bool:
-        return self.inner.exact
-
-    @property
-    def streams(self) -> bool:
-        return self.inner.streams
-
-    @property
-    def tells_covariance(self) -> bool:
-        return self.inner.tells_covariance
-
-    @property
-    def cost(self) -> Cost | None:
-        return self.inner.cost
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         return self.inner.init(key, position[0], data)

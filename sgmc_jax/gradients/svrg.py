@@ -11,7 +11,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Position, as_keys
-from ..contract import Cost
+from ..contract import Cost, times
 from .control_variate import AnchoredState, ControlVariate, refuse_streams
 
 
@@ -52,8 +52,8 @@ class SVRG(Estimator):
 
     @property
     def cost(self) -> Cost | None:
-        once = self.inner.cost
-        return None if once is None else once.times(2).plus(Cost(passes=1 / self.every))
+        batches = times(2, self.inner.cost)
+        return None if batches is None else batches.plus(Cost(passes=1 / self.every))
 
     def init(self, key: Key, position: Position, data: Data) -> SVRGState:
         inner = self.inner.init(key, position, data)

@@ -35,11 +35,28 @@ def exactly(model: Model) -> Minibatch:
     return Minibatch(model, Window(None) if isinstance(model, SeriesModel) else Full())
 
 
+class WholeSeries(Model):
+    """A series as one item: in the gradients of its windows the states' laws stand still."""
+
+    model: SeriesModel
+
+    def logprior(self, position: Position) -> Array:
+        return self.model.logprior(position)
+
+    def loglik(self, position: Position, item: Any) -> Array:
+        return self.model.log_likelihood(position, item)
+
+
+def curved(model: Model, data: Data) -> tuple[Model, Data]:
+    """The model, and its data, whose gradients have the derivatives of the log density."""
+    if isinstance(model, SeriesModel):
+        return WholeSeries(model), jax.tree.map(lambda x: jnp.asarray(x)[None], data)
+    return model, data
+
+
 def on_batch(model: Model, data: Data) -> Minibatch:
     """An estimator of the gradient from all of the data, or from many of its items."""
-    if num_items(data) <= _BATCH or isinstance(model, SeriesModel):
-        return exactly(model)
-    return Minibatch(model, Uniform(_BATCH))
+    return Minibatch(model, Full() if num_items(data) <= _BATCH else Uniform(_BATCH))
 
 
 @eqx.filter_jit

@@ -16,7 +16,7 @@ from .. import _checks, _returned
 from .._types import Data, Estimator, Keys, Position
 from ..diagnostics import ksd
 from ..model import Model
-from .curvature import diagonal_scale, exactly, on_batch
+from .curvature import curved, diagonal_scale, exactly, on_batch
 
 
 class Judge(NamedTuple):
@@ -67,19 +67,26 @@ def as_judge(
             f"model must be a Model, or an estimator of its gradient, got {type(model).__name__}"
         )
     _checks.positive("max_temperature", max_temperature)
-    known = isinstance(model, Model)
     if scale is None:
-        try:
-            scale = diagonal_scale(key, on_batch(model, data) if known else model, position, data)
-        except ValueError as error:
-            raise ValueError(f"scale must be given: {error}") from error
+        scale = _scale(key, model, position, data)
     for leaf in jax.tree.leaves(scale):
         _checks.positive("scale", leaf)
-    if jnp.ndim(scale) == 0:
+    if jax.tree.structure(scale) == jax.tree.structure(0) and jnp.ndim(scale) == 0:
         scale = jax.tree.map(lambda x: jnp.full_like(x, scale), position)
     _returned.like("scale", scale, position, "the position")
-    grad = exactly(model) if known else model
+    grad = exactly(model) if isinstance(model, Model) else model
     return Judge(grad, scale, max_draws, burn_in, max_temperature)
+
+
+def _scale(key: Any, model: Model | Estimator, position: Position, data: Data) -> Position:
+    """That of the curvature at the position."""
+    if isinstance(model, Model):
+        model, data = curved(model, data)
+    grad = on_batch(model, data) if isinstance(model, Model) else model
+    try:
+        return diagonal_scale(key, grad, position, data)
+    except ValueError as error:
+        raise ValueError(f"scale must be given: {error}") from error
 
 
 @eqx.filter_jit

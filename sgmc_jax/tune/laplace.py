@@ -9,20 +9,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array
 
 from .. import _checks, _tree
 from .._types import Data, Estimate, Position
-from ..batching import Uniform
+from ..batching import Full, Uniform
 from ..gradients import Minibatch
 from ..model import Model
-from ..models import SeriesModel
 from ..spaces import Euclidean
 from .curvature import (
     DENSE,
     cholesky_of_inverse,
+    curved,
     diagonal_scale,
-    exactly,
     hessian,
     num_items,
     on_batch,
@@ -85,8 +83,7 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         Fox and Nemeth (2019) for starting stochastic gradient samplers at a mode.
     """
     _checks.arrays("position", position)
-    if isinstance(model, SeriesModel):
-        model, data = _Whole(model), jax.tree.map(lambda x: jnp.asarray(x)[None], data)
+    model, data = curved(model, data)
     position, size = _tree.strong(position), num_items(data)
     mode_key, subset_key, key = jax.random.split(key, 3)
     if _tree.size(position) > DENSE:
@@ -100,20 +97,8 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
     return _newton(key, model, find_mode(mode_key, model, position, some), data)
 
 
-class _Whole(Model):
-    """A series as one item: its windows have gradients, but not the Hessian."""
-
-    model: SeriesModel
-
-    def logprior(self, position: Position) -> Array:
-        return self.model.logprior(position)
-
-    def loglik(self, position: Position, item: Any) -> Array:
-        return self.model.log_likelihood(position, item)
-
-
 def _newton(key: Any, model: Model, position: Position, data: Data) -> Laplace:
-    grad, batch = exactly(model), on_batch(model, data)
+    grad, batch = Minibatch(model, Full()), on_batch(model, data)
     here = _exact(grad, position, data)
     for step in range(_NEWTON_STEPS):
         minus_hessian = hessian(jax.random.fold_in(key, step), batch, position, data)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -16,7 +15,7 @@ from ..combinators import require_kernel
 from ..model import Model
 from .arms import Setting, Tuned
 from .curvature import num_items
-from .judge import Judge, as_judge
+from .judge import as_judge
 from .race import Race, Racer
 
 Grid = Mapping[str, Sequence[Any]] | Sequence[Setting]
@@ -97,14 +96,8 @@ def grid_search(
         Nemeth and Fearnhead (2021), Stochastic gradient Markov chain Monte Carlo, section 4;
         Gorham and Mackey (2017), Measuring sample quality with kernels.
     """
-    judge = partial(
-        as_judge,
-        scale=scale,
-        max_draws=max_draws,
-        burn_in=burn_in,
-        max_temperature=max_temperature,
-    )
-    race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judge, cost)
+    judging = (scale, max_draws, burn_in, max_temperature)
+    race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judging, cost)
     race.round(key, budget)
     return race.result()
 
@@ -130,7 +123,7 @@ def successive_halving(
 
     With A settings there are R = ceil(log A / log eta) rounds. In each, those that are left share
     budget / R equally; their chains go on from where they stopped, and are judged by the draws of
-    all rounds. The best ceil(1 / eta) of them go on.
+    all rounds. Of n settings the best ceil(n / eta) go on.
 
     Args:
         key: a random key: the same key gives the same result.
@@ -171,14 +164,8 @@ def successive_halving(
         seconds, so that a key determines the result. Jamieson and Talwalkar (2016) for the rounds.
     """
     _checks.whole("reduction", reduction, 2)
-    judge = partial(
-        as_judge,
-        scale=scale,
-        max_draws=max_draws,
-        burn_in=burn_in,
-        max_temperature=max_temperature,
-    )
-    race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judge, cost)
+    judging = (scale, max_draws, burn_in, max_temperature)
+    race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judging, cost)
     rounds = _num_rounds(len(race.live), reduction)
     for _ in range(rounds):
         race.round(key, budget / rounds)
@@ -202,7 +189,7 @@ def _race(
     position: Position,
     data: Data,
     num_chains: int,
-    make_judge: Callable[..., Judge],
+    judging: tuple[Any, int, float, float],
     cost: Callable[[Setting], float] | None,
 ) -> tuple[Race, Any]:
     """All settings at the start, and the key of the rounds."""
@@ -210,7 +197,7 @@ def _race(
     _checks.whole("num_chains", num_chains)
     position = _tree.strong(position)
     scale_key, key = jax.random.split(key)
-    judge = make_judge(scale_key, model, position, data)
+    judge = as_judge(scale_key, model, position, data, *judging)
     racers = [_racer(make_kernel, setting, position, data, cost) for setting in _settings(grid)]
     return Race(racers, judge, position, data, num_chains), key
 

@@ -10,7 +10,7 @@ from .. import _checks, _tree
 from .._types import Data, Position
 from ..model import Model
 from ..spaces import Euclidean
-from .curvature import DENSE, cholesky_of_inverse, diagonal_scale, hessian, on_batch
+from .curvature import DENSE, cholesky_of_inverse, curved, diagonal_scale, hessian, on_batch
 
 
 def whiten(model: Model, mode: Position, data: Data, *, dense: bool = True) -> Euclidean:
@@ -62,6 +62,7 @@ def whiten(model: Model, mode: Position, data: Data, *, dense: bool = True) -> E
     _checks.real_position(mode)
     _checks.finite("mode", mode)
     mode, key = _tree.strong(mode), jax.random.key(0)
+    model, data = curved(model, data)
     grad = on_batch(model, data)
     grad.check(mode, data)
     if not dense:

@@ -350,7 +350,6 @@ def test_windows_have_the_posterior_of_all_rows():
     got = chain_means(KEY, kernel, mode, series, num_steps=7_000, burn_in=1_000, thin=10)
     gap = (got[0].mean(0) - means.mean(0)) / scale
     error = np.sqrt(got[0].var(0, ddof=1) + means.var(0, ddof=1)) / 8 / scale
-    print("gaps in deviations", gap.round(3), "errors", error.round(3), got[1].mean(0) / scale)
     assert np.all(Z * error < 0.1), f"blind: {error}"
     assert np.all(np.abs(gap) < 0.1), f"{gap} deviations off"
     np.testing.assert_allclose(got[1].mean(0) / scale, 1, atol=0.15)

@@ -241,7 +241,6 @@ def test_the_buffers_error_falls_at_the_rate_of_the_formula(x64):
     first, last = (np.sqrt(np.mean((terms(buffer) - exact) ** 2)) for buffer in (4, 24))
     rho = 0.9 * (1 - steady_gain(0.9, 0.5, 1.0))
     assert abs(rho - 0.479) < 5e-4
-    print("rate", (last / first) ** (1 / 20), "of", rho)
     assert abs((last / first) ** (1 / 20) - rho) < 0.03 * rho
 
 

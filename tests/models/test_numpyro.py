@@ -287,7 +287,6 @@ def check_means(ours, theirs, sites):
     for name in sites:
         (mean, error), (other, others) = map(mean_and_error, (ours[name], theirs[name]))
         gap = np.abs(mean - other) / np.sqrt(error**2 + others**2)
-        print(name, "gap in MC errors", np.round(gap, 2))
         assert np.all(gap < 4), (name, gap)
 
 
@@ -317,5 +316,4 @@ def test_logistic_regression_as_by_nuts():
     run = sample(KEY, sghmc(grad, 0.5, space=space), mode, data, **args | {"num_steps": 8_000})
     mean, sd = theirs["w"].mean((0, 1)), theirs["w"].std((0, 1))
     gap = np.abs(model.constrain(run.trace)["w"].mean((0, 1)) - mean) / sd
-    print("sghmc", gap, run.trace["w"].std((0, 1)) / sd)
     assert np.all(gap < 0.1)
