@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain, count
 from typing import Any, NamedTuple
 
@@ -11,8 +12,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from .advice import means, remarks
 from .collective import Dist
-from .summary import Summary, statistics
+from .summary import Summary, convergence, statistics
 
 _DIMENSIONS = ("kernel", "chain", "draw")
 
@@ -60,6 +62,45 @@ class Run(eqx.Module):
     def __iter__(self) -> Iterator[Any]:
         yield from (self.trace, self.info, self.state)
 
+    def extend(self, later: Run) -> Run:
+        """This run and one that went on from it, `sample(..., position=run)`, as one.
+
+        With the same key, and no burn-in between, the draws are those of one longer run.
+
+        Args:
+            later: of the same chains, with what else they keep; if slots were added, the earlier
+                draws have zeros there.
+
+        Returns:
+            a run with the draws and infos of both, and the state of the later one.
+
+        Raises:
+            ValueError: if it did not begin where this run ended, keeps something else, or kept
+                moments only.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> from sgmc_jax import Full, FunctionModel, Minibatch, mala, sample
+            >>> kernel = mala(Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full()), 1.0)
+            >>> run = sample(jax.random.key(0), kernel, jnp.zeros(2), None, num_steps=30)
+            >>> more = sample(jax.random.key(0), kernel, run, None, num_steps=20)
+            >>> run.extend(more).trace.shape
+            (50, 2)
+        """
+        if isinstance(self.trace, Moments) or isinstance(later.trace, Moments):
+            raise ValueError("extend joins draws, but a run kept moments only")
+        if later.axes != self.axes or later.num_steps <= self.num_steps:
+            raise ValueError(
+                f"later must go on from this run of {self.num_steps} steps with the axes "
+                f"{self.axes}, got one that ended after {later.num_steps}, with {later.axes}"
+            )
+        pair = (self.trace, self.info), (later.trace, later.info)
+        if jax.tree.structure(pair[0]) != jax.tree.structure(pair[1]):
+            raise ValueError("later must keep what this run kept, but their draws differ")
+        axis = self.axes.index("draw")
+        trace, info = jax.tree.map(lambda x, y: _joined(x, y, axis), *pair)
+        return replace(later, trace=trace, info=info)
+
     def to_arviz(self) -> Any:
         """The draws and infos as an ArviZ `DataTree` with groups `posterior` and `sample_stats`.
 
@@ -88,7 +129,9 @@ class Run(eqx.Module):
 
         Rows have the names of `to_arviz`, with an index where a leaf is no scalar; of a `Dist` the
         shared part is told. With one chain there is no R-hat. All draws count, also those of a
-        chain that was stopped, which the first line of the table tells.
+        chain that was stopped, which the first line of the table tells. Lines that begin with `!`
+        say what speaks against the run: chains that do not agree, few effective draws, few
+        accepted proposals, and chains that are too hot, which R-hat does not see.
 
         Returns:
             a `Summary`: `print` it, or take its `columns` or `to_dict()`.
@@ -115,12 +158,18 @@ class Run(eqx.Module):
         names = [name + _at(i) for name, x in named.items() for i in np.ndindex(x.shape[2:])]
         parts = [statistics(x) for x in named.values()]
         columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-        accepted = getattr(self.info.kernel, "acceptance", None)
-        rate = None if accepted is None else float(np.mean(np.asarray(accepted)))
-        stopped = np.asarray(self.stopped)
+        stopped, info = np.asarray(self.stopped), self.info.kernel
         num_draws = next(iter(named.values())).shape[1]
-        num_stopped = int(np.sum(stopped >= 0))
-        return Summary(tuple(names), columns, stopped.size, num_draws, num_stopped, rate)
+        return Summary(
+            tuple(names),
+            columns,
+            stopped.size,
+            num_draws,
+            int(np.sum(stopped >= 0)),
+            min(means(info, "acceptance"), default=None),
+            max(means(info, "excess_temperature"), default=None),
+            (*remarks(info), *convergence(tuple(names), columns)),
+        )
 
     def _named(self, *trees: PyTree) -> dict[str, np.ndarray]:
         named: dict[str, np.ndarray] = {}
@@ -134,6 +183,14 @@ class Run(eqx.Module):
                 leaf = np.moveaxis(leaf, 0, 2)
             named[_unused(".".join(parts) or "x", {*named, *_DIMENSIONS})] = leaf
         return named
+
+
+def _joined(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
+    """Draws and later ones, which may have more slots."""
+    wider = [(0, 0 if i <= axis else more - n) for i, (n, more) in enumerate(zip(x.shape, y.shape))]
+    if x.ndim != y.ndim or min(sum(wider, ())) < 0 or x.shape[:axis] != y.shape[:axis]:
+        raise ValueError(f"later must keep what this run kept, {x.shape}, got {y.shape}")
+    return np.concatenate([np.pad(x, wider), y], axis)
 
 
 def _without_items(trace: PyTree) -> PyTree:

@@ -110,11 +110,13 @@ def sample(
         key: one key; the same key gives the same run.
         kernel: any kernel; with `kernel_axis=0` a stack of kernels, as `eqx.filter_vmap` makes one.
         position: one position for all chains; or, with `position_axis=0`, one for each; or a
-            function `key -> position`, for dispersed starts; or a `Run`, to go on where it ended.
+            function `key -> position`, for dispersed starts; or a `Run`, to go on where it ended
+            (`run.extend` joins the two).
             A module (of Equinox, say) is a position, and is never called.
         data: a pytree of arrays with one leading item axis, or `None`; or a function `i -> batch`,
             or an iterator of batches, for kernels whose batcher is `Given`.
-        num_steps: the number of steps in all, burn-in included.
+        num_steps: the number of steps from `position` on, burn-in included; of a run found in
+            `checkpoint`, which began there too, those that it has made count.
         num_chains: the number of chains; `None` for one without a chain axis.
         burn_in: the number of first steps not to keep.
         thin: keep every `thin`-th step; infos are averaged over the steps between.

@@ -43,11 +43,19 @@ class SplittingInfo(NamedTuple):
     """The norm of the last estimate; the step size, if it is scheduled; and the number of noise
     eigenvalues clipped at zero, if a noise covariance is subtracted, plus that of components of
     the estimate raised to a floor, if it has one. What is not is `None`.
+
+    `excess_temperature` is by how much the chain is too hot, relative to T, in the mean over the
+    coordinates: with momenta |v|^2 / (d T) - 1, the kinetic temperature, in the metric of the
+    space; for Euler's overdamped step h |g|^2 / (2 d T). In the mean over steps both are, to first
+    order in h, the relative excess of the variance that the noise V of the gradient makes, which
+    is h V / (2 C T) with friction C, h V / (2 T) without momenta; and of the error of the step
+    size itself the same or a like part. (Thermostats hold the kinetic temperature at T.)
     """
 
     gradient_norm: Array
     step_size: Any = None
     clipped: Any = None
+    excess_temperature: Any = None
 
 
 class Splitting(Kernel):
@@ -187,6 +195,8 @@ class Splitting(Kernel):
 
         gradient, fresh, estimator = state.gradient, self._carries, state.estimator
         covariance = gradient.covariance if fresh else None
+        temperature = _checks.scheduled("temperature", self.temperature, count)
+        excess = None
         phase = Phase(state.position, state.momentum, state.auxiliary, self.space, covariance)
         for letter in self.word:
             piece = letters[letter]
@@ -197,14 +207,22 @@ class Splitting(Kernel):
                 phase, fresh = phase._replace(**told), True
             noise_key = next(noise_keys) if piece.random else None
             field = gradient.value if piece.uses_field else None
-            moved = piece(noise_key, phase, h / self.word.count(letter), field)
+            time = h / self.word.count(letter)
+            moved = piece(noise_key, phase, time, field)
             check_phase(letter, piece, phase, moved)
+            told = piece.excess(phase, time, field)
+            excess = excess if told is None else told
             phase = moved
             fresh = fresh and not piece.moves
 
         scheduled = h if callable(self.step_size) else None
         clipped = add_counts(phase.clipped, None if gradient is None else gradient.clipped)
-        info = SplittingInfo(_norm(gradient), scheduled, clipped)
+        if phase.momentum is not None:
+            square = self.space.squared_norm(phase.position, phase.momentum)
+            excess = square / self.space.dim(phase.position) - temperature
+        if excess is not None:  # relative to T, and nothing where T = 0
+            excess = excess / jnp.where(temperature > 0, temperature, jnp.inf)
+        info = SplittingInfo(_norm(gradient), scheduled, clipped, excess)
         carried = gradient if self._carries else None
         return SplittingState(*phase[:3], carried, estimator, state.count + 1), info
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from .diagnostics import ess, rhat
 
 _SHOWN = 60  # rows of the printed table
+_MIXED, _ENOUGH = 1.05, 100  # R-hat and effective draws that pass without a remark
 _TAILS = (0.05, 0.95)
 
 
@@ -24,6 +25,8 @@ class Summary(NamedTuple):
         num_draws: the number of draws of each.
         num_stopped: how many chains turned non-finite, and stayed from then on where they were.
         acceptance_rate: the mean acceptance probability, if the info has an `acceptance`.
+        excess_temperature: the mean of what the info tells by that name; see `SplittingInfo`.
+        remarks: what speaks against the run, and what to do about it.
     """
 
     names: tuple[str, ...]
@@ -31,7 +34,9 @@ class Summary(NamedTuple):
     num_chains: int
     num_draws: int
     num_stopped: int
-    acceptance_rate: float | None
+    acceptance_rate: float | None = None
+    excess_temperature: float | None = None
+    remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """The rows by name; `pandas.DataFrame.from_dict(..., orient="index")` makes a frame."""
@@ -44,6 +49,8 @@ class Summary(NamedTuple):
         head = f"{self.num_chains} chains of {self.num_draws} draws"
         if self.acceptance_rate is not None:
             head += f", acceptance {self.acceptance_rate:.3f}"
+        if self.excess_temperature is not None:
+            head += f", excess temperature {self.excess_temperature:.3f}"
         head += f", {self.num_stopped} not finite"
         cells = [["", *self.columns]]
         for i, name in enumerate(self.names[:_SHOWN]):
@@ -54,7 +61,26 @@ class Summary(NamedTuple):
             for row in cells
         ]
         more = len(self.names) - _SHOWN
-        return "\n".join([head, *rows, *([f"... and {more} more"] if more > 0 else [])])
+        said = [f"! {remark}" for remark in self.remarks]
+        return "\n".join([head, *said, *rows, *([f"... and {more} more"] if more > 0 else [])])
+
+
+def convergence(names: tuple[str, ...], columns: dict[str, np.ndarray]) -> list[str]:
+    """What the columns of a summary say against a run."""
+    said, r_hat, sizes = [], columns.get("r_hat", np.ones(1)), columns["ess_bulk"]
+    if np.nanmax(r_hat, initial=1.0) > _MIXED:
+        at = int(np.nanargmax(r_hat))
+        said.append(
+            f"R-hat is {r_hat[at]:.2f} for {names[at]}: the chains do not agree; take more steps, "
+            "a longer burn_in, or other starts"
+        )
+    if np.nanmin(sizes, initial=np.inf) < _ENOUGH:
+        at = int(np.nanargmin(sizes))
+        said.append(
+            f"{names[at]} has {sizes[at]:.0f} effective draws: its figures are rough; take more "
+            "steps, or a metric that fits the target (whiten)"
+        )
+    return said
 
 
 def statistics(x: Float[np.ndarray, "chain draw ..."]) -> dict[str, np.ndarray]:

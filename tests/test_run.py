@@ -32,7 +32,7 @@ def test_layers_of_a_network_are_kept():
     names = [f"params.Dense_{i}.{leaf}" for i in (0, 1) for leaf in ("bias", "kernel")]
     assert sorted(tree.posterior.data_vars) == names
     assert tree.posterior["params.Dense_0.kernel"].shape == (2, 4, 3, 2)
-    assert sorted(tree.sample_stats.data_vars) == ["finite", "gradient_norm"]
+    assert sorted(tree.sample_stats.data_vars) == ["excess_temperature", "finite", "gradient_norm"]
 
 
 def test_paths_of_one_name_are_kept_apart():

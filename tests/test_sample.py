@@ -190,6 +190,25 @@ def test_a_run_is_continued():
     assert equal(rest.state, whole.state)
 
 
+def test_a_run_and_what_it_went_on_with_are_one():
+    whole = run_sgld(num_chains=2, num_steps=30, thin=2)
+    first = run_sgld(num_chains=2, num_steps=12, thin=2)
+    rest = run_sgld(position=first, num_chains=2, num_steps=18, thin=2)
+    joined = first.extend(rest)
+    assert joined.num_steps == 30 and equal(joined.trace, whole.trace)
+    assert equal(joined.info, whole.info) and equal(joined.state, whole.state)
+    with pytest.raises(ValueError, match="later must go on from this run of 30 steps"):
+        joined.extend(rest)
+    with pytest.raises(ValueError, match=r"later must .*\('chain', 'draw'\)"):
+        first.extend(run_sgld(num_steps=40))
+    other = run_sgld(position=first, num_steps=5, num_chains=2, record=lambda s, i: (s.position,))
+    with pytest.raises(ValueError, match="later must keep what this run kept"):
+        first.extend(other)
+    moments = run_sgld(num_chains=2, num_steps=40, reduce=True)
+    with pytest.raises(ValueError, match="kept moments only"):
+        first.extend(moments)
+
+
 # -------------------------------------------------------------------------- axes of runs
 
 

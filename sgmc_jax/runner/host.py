@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from ..advice import remarks
 from ..checkpoint import Checkpoint
 from ..contract import slot_infos
 from ..run import Run, RunInfo
@@ -167,11 +168,15 @@ class Host:
         stopped = np.asarray(carry.stopped)
         if np.any(stopped >= 0):
             warnings.warn(_stopped_message(stopped, axes), stacklevel=4)
+        each = self.chains.plan.thin
         if self.chains.plan.reduce is not None:
             trace, info = jax.tree.map(np.asarray, (carry.moments, carry.info))
+            each = max(1, self.num_steps - self.burn_in)
         else:
             trace, info = self.draws.result()
             info = RunInfo(self._finite(stopped), info)
+        for remark in remarks(info.kernel, each):
+            warnings.warn(remark, stacklevel=4)
         return Run(trace, info, carry.state, stopped, self.num_steps, axes, self.chains.capacity)
 
     def _finite(self, stopped: np.ndarray) -> np.ndarray:

@@ -52,6 +52,12 @@ class EulerLangevin(NoisyTransition):
         drifted = _tree.axpy(h, field, x)
         return phase._replace(position=_tree.axpy(1.0, noise, drifted), clipped=clipped)
 
+    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
+        """`h |g|^2 / 2d`, the squared drift over 2 d h, twice the injected variance at T = 1."""
+        x, space = phase.position, phase.space
+        drift = space.gradient(x, field)
+        return h * space.squared_norm(x, drift) / (2 * space.dim(x))
+
     def variance(self, h: Any, v: Any) -> Array:
         return 2 * self.temperature * h - h**2 * jnp.asarray(v)
 

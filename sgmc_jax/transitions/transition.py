@@ -77,6 +77,10 @@ class Transition(eqx.Module):
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         """The phase a time `h` later."""
 
+    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array | None:
+        """By how much a step from this phase heats a chain without momenta, if that is known."""
+        return None
+
     def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
         """Raise if it cannot run for a time `h` on a space.
 

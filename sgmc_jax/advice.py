@@ -1,0 +1,55 @@
+"""What the infos of a run say against it, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+TOO_HOT = 0.2  # the excess of the temperature from which on a run is remarked upon
+REFUSED = 0.1  # the acceptance probability below which it is
+_FEW = 1_000  # steps that tell nothing yet
+
+
+def told(info: Any, name: str) -> Iterator[np.ndarray]:
+    """The values of a field of an info, or of the infos of a combinator's kernels, not `None`."""
+    has = lambda x: hasattr(x, name)
+    for part in filter(has, jax.tree.leaves(info, is_leaf=has)):
+        if getattr(part, name) is not None:
+            yield np.asarray(getattr(part, name))
+
+
+def means(info: Any, name: str, least: int = 1) -> list[float]:
+    """The means of the values of a field, kernel by kernel, where there are so many at least."""
+    finite = [x[np.isfinite(x)] for x in told(info, name)]
+    return [float(x.mean()) for x in finite if x.size >= least]
+
+
+def remarks(info: Any, each: int = 1) -> list[str]:
+    """What is wrong with steps of these infos, although their chains may agree.
+
+    Args:
+        info: of the kernel, with the axes of chains and draws.
+        each: the number of steps that each of them is the mean of.
+
+    Returns:
+        sentences; none if all is well, or the draws are too few to tell.
+    """
+    said = []
+    least = -(-_FEW // each)
+    hot, rates = means(info, "excess_temperature", least), means(info, "acceptance", least)
+    if hot and max(hot) > TOO_HOT:
+        said.append(
+            f"the chains are {max(hot):.0%} too hot (excess_temperature): the noise of the "
+            "gradient or the step size widens what is drawn, or the chains are still on their way; "
+            "take a smaller step size, larger batches, control variates or a longer burn_in, or "
+            "let tune.default_kernel choose"
+        )
+    if rates and min(rates) < REFUSED:
+        said.append(
+            f"of the proposals {min(rates):.1%} are accepted: take a smaller step size, or a "
+            "metric that fits the target (whiten)"
+        )
+    return said

@@ -1,0 +1,115 @@
+"""What is told of chains that are too hot or stand still, though they agree with each other."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import (
+    Euclidean,
+    Full,
+    FunctionModel,
+    Minibatch,
+    Uniform,
+    cycle,
+    hmc,
+    sample,
+    sghmc,
+    sgld,
+    sgnht,
+    thin,
+)
+from sgmc_jax.advice import means
+from tests.laws.moments import check_law, run_law
+
+NUM, BATCH, SCALE = 1_000, 1, 2.0
+_drawn = np.asarray(jax.random.normal(jax.random.key(0), (NUM, 4)))
+DATA = jnp.asarray((_drawn - _drawn.mean(0)) / _drawn.std(0, ddof=1))
+LOGLIK = lambda x, y: -0.5 * jnp.sum((x - y) ** 2) / NUM
+NORMAL = FunctionModel(lambda x: 0.0, LOGLIK)  # N(0, I)
+NOISY, EXACT = Minibatch(NORMAL, Uniform(BATCH)), Minibatch(NORMAL, Full())
+NOISE = 1 / BATCH - 1 / NUM
+WIDE = Euclidean(scale=SCALE)
+
+
+def langevin(h, noise=NOISE):
+    """h |g|^2 / 2d in the mean: the variance of x is (2 + h V) / (2 - h)."""
+    return h / 2 * ((2 + h * noise) / (2 - h) + noise)
+
+
+def excess(kernel, position=jnp.zeros(4), **args):
+    """The mean excess of each of 256 chains."""
+    args = {"num_chains": 256, "num_steps": 4_100, "burn_in": 100} | args
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return run_law(jax.random.key(1), kernel, position, DATA, **args)
+
+
+TELL = {"reduce": lambda state, info: info.excess_temperature}
+CASES = {
+    "sgld": (sgld(NOISY, 0.5), langevin(0.5)),
+    "sgld, wide": (sgld(NOISY, 0.5 / SCALE**2, space=WIDE), langevin(0.5)),
+    "sgld, cold": (sgld(NOISY, 0.5, temperature=0.5), langevin(0.5, NOISE / 0.5)),
+    "sghmc": (sghmc(NOISY, 0.1, 1.0), 0.1 * NOISE / 2),
+    "sghmc, wide": (sghmc(NOISY, 0.1 / SCALE, SCALE, space=WIDE), 0.1 * NOISE / 2),
+    "sghmc, cold": (sghmc(NOISY, 0.1, 1.0, temperature=0.5), 0.1 * NOISE),
+    "sghmc, exact": (sghmc(EXACT, 0.1, 1.0), 0.0),
+    "sgnht": (sgnht(NOISY, 0.1, 1.0), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_excess_of_the_temperature(name):
+    kernel, expected = CASES[name]
+    check_law(1 + excess(kernel, **TELL).trace.mean, 1 + expected, 0.02)
+
+
+def test_a_length_in_other_units_is_seen(monkeypatch):
+    monkeypatch.setattr(Euclidean, "squared_norm", lambda self, x, v: jnp.sum(v**2))
+    with pytest.raises(AssertionError, match="standard errors"):
+        test_the_excess_of_the_temperature("sghmc, wide")
+
+
+HOT, COLD = sgld(NOISY, 0.5), sgld(EXACT, 0.05)
+REFUSED = hmc(EXACT, 5.0, 1)
+
+
+@pytest.mark.parametrize(
+    "kernel, args, words",
+    [
+        (HOT, {}, ["67% too hot"]),
+        (HOT, {"thin": 4}, ["67% too hot"]),
+        (HOT, {"reduce": True}, ["67% too hot"]),
+        (thin(HOT, 4), {}, ["67% too hot"]),
+        (cycle(HOT, COLD), {}, ["too hot"]),
+        (REFUSED, {}, ["accepted"]),
+        (COLD, {}, []),
+        (HOT, {"num_steps": 300}, []),  # too few to tell
+    ],
+)
+def test_a_run_says_what_is_wrong_and_what_to_do(kernel, args, words):
+    args = {"num_steps": 4_000, "num_chains": 1} | args
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        run = sample(jax.random.key(0), kernel, jnp.zeros(4), DATA, **args)
+    messages = [str(w.message) for w in said]
+    assert len(messages) == len(words) and all(w in m for w, m in zip(words, messages)), messages
+    if "reduce" not in args and args["num_steps"] > 300:
+        remarks = run.summary().remarks
+        assert [w for w in words if not any(w in r for r in remarks)] == []
+
+
+def test_a_summary_tells_the_temperature_and_chains_that_disagree():
+    start = jnp.stack([jnp.zeros(4), jnp.full(4, 50.0)])
+    args = {"num_steps": 200, "num_chains": 2, "position_axis": 0}
+    run = sample(jax.random.key(0), sgld(EXACT, 1e-3), start, DATA, **args)
+    text = str(run.summary())
+    assert "excess temperature" in text.splitlines()[0]
+    assert text.splitlines()[1].startswith("! R-hat is ")
+    assert "effective draws: its figures are rough" in text
+
+
+def test_infos_that_tell_nothing_have_no_means():
+    assert means({"a": 1.0, "b": None}, "excess_temperature") == []
