@@ -37,6 +37,28 @@ else:
     from jax.experimental import enable_x64 as _enable_x64
 
 
+# Kernels whose laws are in the fast tier already, and whose examples compile for five seconds each.
+SLOW_EXAMPLES = {
+    "asynchronous_mixture",
+    "default_kernel",
+    "hybrid_features",
+    "hybrid_hdp",
+    "seed_features",
+    "slice_bnb",
+    "slice_crm",
+    "split_merge",
+    "MinibatchCounts",
+    "NormalInverseWishart",
+}
+
+
+def pytest_collection_modifyitems(items):
+    """Slow examples are run in the full tier."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name.split(".")[-1] in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.full)
+
+
 def pytest_collection_finish(session):
     """What is loaded by now stays: the garbage collector, a tenth of the time, may pass it by."""
     gc.collect()

@@ -25,8 +25,8 @@ from sgmc_jax.advice import means
 from tests.laws.moments import check_law, run_law
 
 NUM, BATCH, SCALE = 1_000, 1, 2.0
-_drawn = np.asarray(jax.random.normal(jax.random.key(0), (NUM, 4)))
-DATA = jnp.asarray((_drawn - _drawn.mean(0)) / _drawn.std(0, ddof=1))
+_drawn = np.random.default_rng(0).normal(size=(NUM, 4))
+DATA = jnp.asarray((_drawn - _drawn.mean(0)) / _drawn.std(0, ddof=1), jnp.float32)
 LOGLIK = lambda x, y: -0.5 * jnp.sum((x - y) ** 2) / NUM
 NORMAL = FunctionModel(lambda x: 0.0, LOGLIK)  # N(0, I)
 NOISY, EXACT = Minibatch(NORMAL, Uniform(BATCH)), Minibatch(NORMAL, Full())

@@ -22,15 +22,20 @@ _rng = np.random.default_rng(0)
 CENTRES = 4 * _rng.normal(size=(4, 2))
 X = CENTRES[_rng.integers(0, 4, 45)] + 0.5 * _rng.normal(size=(45, 2))
 PROCESS = DirichletProcess(1.0, prior=(2.0, 1.0))
+FAMILIES = [
+    NormalKnownCovariance(np.zeros(2), 0.25 * np.eye(2), 16.0 * np.eye(2)),
+    pytest.param(NormalInverseWishart(dim=2), marks=pytest.mark.full),
+]
 
 
 def labels(run):
     return run.trace.local["assignment"]
 
 
-def test_the_same_chain_on_eight_devices(x64):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_same_chain_on_eight_devices(family, x64):
     """In float64, items that do not divide by the shards."""
-    check_engines(45, [ShardMap(8)])
+    check_engines(45, [ShardMap(8)], family)
 
 
 @pytest.mark.full
@@ -40,10 +45,9 @@ def test_the_same_chain_on_any_engine(num_items, x64):
     check_engines(num_items, [Vmap(8), Pmap(8), Vmap(2)])
 
 
-def check_engines(num_items, engines):
+def check_engines(num_items, engines, family=NormalInverseWishart(dim=2)):
     num_steps = fewer(200)
     start = Dist({}, {"assignment": np.arange(num_items) % 4})
-    family = NormalInverseWishart(dim=2)
     kernel = hybrid(PROCESS, family, blocks=8, local_sweeps=2, capacity=16)
     data, args = jnp.asarray(X[:num_items]), {"num_steps": num_steps}
     alone = sample(KEY, kernel, start, data, **args)

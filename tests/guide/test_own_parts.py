@@ -127,7 +127,7 @@ LAWS = {
 }
 
 
-SLOW = {"RandomWalk", "Exponential"}
+SLOW = {"RandomWalk", "Collision", "Exponential"}
 ROWS = [pytest.param(n, marks=pytest.mark.full) if n in SLOW else n for n in LAWS]
 
 

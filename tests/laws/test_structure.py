@@ -124,7 +124,7 @@ def test_jit_is_a_plain_step(case: Case):
     leaves_close(step(KEY, state, data), jax.jit(step)(KEY, state, data))
 
 
-@cases(fast=lambda i, case: i % 5 == 0 and not case.heavy)
+@cases(fast=lambda i, case: i % 9 == 0 and not case.heavy)
 def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     kernel = case.make(case.step_size)
     args = {"num_chains": 2, "thin": 2, "position_axis": None}
@@ -161,7 +161,7 @@ def test_a_broken_chain_leaves_its_neighbours_alone(case: Case):
         sample(KEY, kernel, bad, case.data, on_error="raise", **args)
 
 
-@one_in_three([case for case in CASES if case.sized])
+@cases([case for case in CASES if case.sized], fast=lambda i, case: i % 6 == 0 and not case.heavy)
 def test_step_sizes_share_one_program(case: Case):
     chex.clear_trace_counter()
     watch = chex.assert_max_traces(lambda state, info: state.position, n=3)
@@ -192,7 +192,7 @@ def test_chains_share_batches_only_when_asked(case: Case):
 BLOCKS_IN_TURN = {"warm_mixture", "asynchronous_mixture"}
 
 
-@cases(fast=lambda i, case: i % 2 == 1 and not case.heavy)
+@cases(fast=lambda i, case: i % 4 == 1 and not case.heavy)
 def test_a_step_uses_every_key_once(case: Case, monkeypatch):
     used = record_keys(monkeypatch)
     kernel, data = case.make(case.step_size), arrays(case.data)

@@ -20,8 +20,10 @@ COUNTS = np.random.default_rng(5).poisson(0.7, (D, V))
 COUNTS[4] = 0  # an empty document
 DOCUMENTS = SAM.documents(COUNTS)
 FULL = np.asarray(dense(DOCUMENTS, V, jnp.float32))
-TOPICS = Sphere().random_point(KEY, jnp.zeros((K, V)))
-THETA = jax.random.dirichlet(KEY, jnp.ones(K), (D, 2))
+_rng = np.random.default_rng(6)  # no program is compiled where modules are only collected
+_normal = _rng.normal(size=(K, V))
+TOPICS = jnp.asarray(_normal / np.linalg.norm(_normal, axis=1, keepdims=True), jnp.float32)
+THETA = jnp.asarray(_rng.dirichlet(np.ones(K), (D, 2)), jnp.float32)
 
 
 def test_documents_are_tf_idf_of_length_one():
