@@ -27,6 +27,8 @@ from ._slice import SliceState as SliceState
 from .asynchronous_mixture import asynchronous_mixture as asynchronous_mixture
 from .auxiliary_mixture import auxiliary_mixture as auxiliary_mixture
 from .collapsed_features import collapsed_features as collapsed_features
+from .default_sampler import DefaultSampler as DefaultSampler
+from .default_sampler import default_sampler as default_sampler
 from .groups import Groups as Groups
 from .hybrid.features import hybrid_features as hybrid_features
 from .hybrid.hdp import collapsed_hdp as collapsed_hdp

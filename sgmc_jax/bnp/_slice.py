@@ -18,7 +18,7 @@ from ..processes import Series
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
 from ._scans import Batch, Move, Scan, SliceSums
-from ._starts import check_start, start_position, with_own_hyper
+from ._starts import check_start, start_position, warn_of_cold_start, with_own_hyper
 from .hybrid.points import pick_columns
 
 _REACH = 5.0  # open are the atoms that arrive by the time _REACH times the number of points
@@ -103,6 +103,7 @@ class SliceMixture(Kernel):
         check_start(self.family, self.capacity, position, data)
         if not isinstance(data, Shard):
             self.scan.check(as_shard(data).capacity)
+            warn_of_cold_start(position, as_shard(data).capacity, "cluster")
 
     def draw(self, keys: Keys, state: Any, shard: Shard, batch: Batch) -> tuple[Any, Choice]:
         """Hyper-parameters, atoms and parameters given the points' clusters; and who may move.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jax
@@ -15,6 +16,8 @@ from ..collective import Dist, Shard, as_shard
 from ..families import Family
 from ..processes import PitmanYor, Process
 from .groups import check_groups
+
+_MANY = 1_000  # items that no longer leave their cluster one by one
 
 
 def start_position(process: Process, position: Any, num_items: int) -> Dist:
@@ -40,6 +43,16 @@ def check_start(family: Family, capacity: int, position: Any, data: PyTree) -> N
         return
     family.check(data)
     check_labels(position, as_shard(data).capacity, capacity)
+
+
+def warn_of_cold_start(position: Any, num_items: int, what: str) -> None:
+    """Say so if a chain of many items is to begin with one cluster or feature."""
+    if position is None and num_items >= _MANY:
+        warnings.warn(
+            f"position=None begins with one {what}, which a chain of {num_items} items may never "
+            "leave: begin at the position of bnp.default_sampler",
+            stacklevel=2,
+        )
 
 
 def pinned(hyper: dict[str, Any], *parts: Any) -> dict[str, Any]:
@@ -111,6 +124,7 @@ def start_features(position: Any, num_items: int, dtype: Any, capacity: int) -> 
 
 def check_features(process: Any, capacity: int, position: Any, num_items: int) -> None:
     """Raise unless given features are entries of the process, and fit the slots."""
+    warn_of_cold_start(position, num_items, "feature")
     if position is None:
         return
     features = local_part(position, "features")
@@ -161,6 +175,7 @@ def check_group_start(family: Family, capacity: int, position: Any, data: PyTree
         present = np.arange(width) < np.asarray(data.size)[:, None]
         family.check(jax.tree.map(lambda x: np.asarray(x)[present], data.items))
         check_group_labels(position, present, capacity)
+        warn_of_cold_start(position, int(np.sum(present)), "cluster")
 
 
 def _check_slots(labels: np.ndarray, capacity: int) -> None:
