@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Int, PyTree
 
 from .. import _checks
+from ..arrays import word_rows
 from ..collective import leading_axis
 
 
@@ -40,6 +41,29 @@ class Groups(NamedTuple):
         for row, group in zip(items, groups, strict=True):
             row[: len(group)] = group
         return cls(items, size)
+
+    @classmethod
+    def from_counts(cls, counts: Any) -> Groups:
+        """Groups of words from a matrix of counts, a row a document, such as text becomes.
+
+        Args:
+            counts: (S, V) whole numbers, dense or a sparse matrix of scipy, such as scikit-learn's
+                `CountVectorizer().fit_transform(texts)`. The words are numbered by its columns.
+
+        Raises:
+            ValueError: if the counts are not whole numbers, or negative.
+
+        Example:
+            >>> import numpy as np
+            >>> groups = Groups.from_counts(np.array([[2, 0, 1], [0, 1, 0]]))
+            >>> groups.items.tolist(), groups.size.tolist()
+            ([[0, 0, 2], [1, 0, 0]], [3, 1])
+        """
+        shape = getattr(counts, "shape", np.shape(counts))
+        words = word_rows(counts, shape[-1] if shape else 0)
+        size = np.sum(words >= 0, axis=1).astype(np.int32)
+        longest = max(1, int(size.max(initial=0)))
+        return cls(np.maximum(words[:, :longest], 0), size)
 
 
 def check_groups(data: Any) -> None:

@@ -10,10 +10,11 @@ from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._types import Kernel
+from ..arrays import word_rows
 from ..batching import Batcher
 from ..gradients import MinibatchCounts, TableCounts
 from ..random.gamma import log_gamma
-from ._corpus import as_documents, check_documents, check_topics
+from ._corpus import check_documents, check_topics
 from ._evaluation import perplexity
 from ._lda_kernels import CollapsedGibbs, TopicGibbs
 from ._start import warm_start
@@ -77,7 +78,7 @@ class LDA(TopicPrior):
         Raises:
             ValueError: if counts are negative or fractional, or of words past the vocabulary.
         """
-        return as_documents(counts, self.vocabulary, length)
+        return word_rows(counts, self.vocabulary, length)
 
     def start(self, key: Any) -> Float[Array, "k v"]:
         """A position to begin from: nearly flat topics, from which no word is far."""

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..._checks import finite, is_concrete
-from .._corpus import compressed_rows
+from ...arrays import compressed_rows
 
 _TOLERANCE = 1e-3
 

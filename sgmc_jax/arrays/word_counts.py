@@ -1,0 +1,75 @@
+"""Bags of words, from matrices of counts to rows of word indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+
+def word_rows(counts: Any, vocabulary: int, length: int | None = None) -> Int[np.ndarray, "n l"]:
+    """Word counts as rows of word indices, padded with -1.
+
+    Args:
+        counts: (n, V), dense, or a sparse matrix of scipy, as scikit-learn's `CountVectorizer`
+            makes one, or `(values, columns, row starts)`.
+        vocabulary: V.
+        length: of a row, at least that of the longest document.
+    """
+    values, columns, starts = compressed_rows(counts, vocabulary)
+    if values.dtype.kind not in "buif":
+        raise ValueError(f"counts must be whole numbers, got {values.dtype}")
+    if values.size and not np.all(np.isfinite(values)):
+        raise ValueError("counts must be finite, got NaN or infinity")
+    if values.size and np.min(values) < 0:
+        raise ValueError(f"counts must not be negative, got {np.min(values)}")
+    whole = values.astype(np.int64)
+    if np.any(whole != values):
+        raise ValueError(f"counts must be whole numbers, got {values[whole != values][0]}")
+    before = np.concatenate([[0], np.cumsum(whole)])
+    begin, lengths = before[starts[:-1]], np.diff(before[starts])
+    longest = int(lengths.max(initial=0))
+    if length is None:
+        full = longest == vocabulary and np.all(lengths == longest)
+        length = longest + 1 if full else max(longest, 1)  # not to look like counts
+    elif length < longest:
+        raise ValueError(f"length must be at least {longest}, the longest document's, got {length}")
+    tokens = np.repeat(columns, whole)
+    documents = np.full((len(lengths), length), -1, np.int32)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    documents[row, np.arange(len(tokens)) - begin[row]] = tokens
+    return documents
+
+
+def compressed_rows(counts: Any, vocabulary: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, columns and row starts of a matrix, dense or sparse."""
+    if isinstance(counts, tuple):
+        values, columns, starts = (np.asarray(x) for x in counts)
+        if len(values) != len(columns) or starts[0] != 0 or starts[-1] != len(values):
+            raise ValueError(
+                "counts must be (values, columns, row starts) of a compressed sparse matrix, got "
+                f"{len(values)} values, {len(columns)} columns and starts up to {starts[-1]}"
+            )
+    elif hasattr(counts, "tocsr"):
+        sparse = counts.tocsr()
+        _check_width(sparse.shape[1], vocabulary)
+        values, columns, starts = sparse.data, sparse.indices, sparse.indptr
+    else:
+        dense = np.asarray(counts)
+        if dense.ndim != 2:
+            raise ValueError(f"counts must be a matrix, a row a document, got shape {dense.shape}")
+        _check_width(dense.shape[1], vocabulary)
+        rows, columns = np.nonzero(dense)
+        values, starts = dense[rows, columns], np.searchsorted(rows, np.arange(len(dense) + 1))
+    columns = columns.astype(np.int64)
+    if columns.size and not 0 <= columns.min() <= columns.max() < vocabulary:
+        raise ValueError(
+            f"counts must be of words 0 to {vocabulary - 1}, got {columns.min()} to {columns.max()}"
+        )
+    return values, columns, starts.astype(np.int64)
+
+
+def _check_width(width: int, vocabulary: int) -> None:
+    if width != vocabulary:
+        raise ValueError(f"counts must have {vocabulary} columns, the vocabulary, got {width}")
