@@ -15,6 +15,8 @@ LONG = (
     "guide/first_posterior.md",
     "guide/recipes.md",
     "guide/clusters.md",
+    "guide/long_runs.md",
+    "guide/bad_runs.md",
     "guide/concepts.md",
     "guide/constraints.md",
     "guide/own_parts.md",
