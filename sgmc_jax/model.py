@@ -73,6 +73,10 @@ class Model(ItemSum):
             return self._logprior(position)
         return self._logprior(position) + jnp.sum(self._logliks(position, data))
 
+    def constrain(self, position: Position) -> Position:
+        """Draws, with any leading axes, in the coordinates that users think in."""
+        return position
+
     def score(self, position: Position, data: PyTree) -> PyTree:
         """The gradient of `logdensity`: what `ksd` wants."""
         return jax.grad(self.logdensity)(position, data)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, count
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,11 +11,13 @@ import jax
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from ._types import Data
 from .advice import means, remarks
 from .collective import Dist
+from .inference_data import to_arviz
+from .model import Model
+from .named import at, named
 from .summary import Summary, convergence, statistics
-
-_DIMENSIONS = ("kernel", "chain", "draw")
 
 
 class RunInfo(NamedTuple):
@@ -101,28 +102,54 @@ class Run(eqx.Module):
         trace, info = jax.tree.map(lambda x, y: _joined(x, y, axis), *pair)
         return replace(later, trace=trace, info=info)
 
-    def to_arviz(self) -> Any:
-        """The draws and infos as an ArviZ `DataTree` with groups `posterior` and `sample_stats`.
+    def to_arviz(
+        self,
+        model: Model | None = None,
+        data: Data = None,
+        *,
+        coords: Mapping[str, Any] | None = None,
+        dims: Mapping[str, Sequence[str]] | None = None,
+        **groups: Any,
+    ) -> Any:
+        """The draws as an ArviZ `DataTree`, with groups `posterior`, `sample_stats` and others.
 
         Leaves are named by their path in the position, a bare array `x`; a name that is taken, or
         that of a dimension, is followed by a number. A kernel axis becomes a dimension `kernel`
-        after chain and draw.
+        after chain and draw. Infos have ArviZ's names where it has one: `acceptance_rate`, and
+        `diverging`, of steps whose energy is off by more than 1000.
+
+        Args:
+            model: that of the sampler. Draws of a `Transformed` one, or of one from numpyro, are
+                then told in the user's coordinates.
+            data: all of the data, with which `model` adds `lp`, the log posterior density, to
+                `sample_stats`, and the group `log_likelihood`, of each item, which `arviz.loo`
+                needs: an array `items` of (chain, draw, item).
+            coords: the labels along dimensions, by the dimension's name.
+            dims: the names of a variable's dimensions after chain and draw, by its name.
+            groups: further ones by name, of arrays with the leading axes of this run:
+                `posterior_predictive={"y": ...}`; `observed_data` without them.
 
         Raises:
             ImportError: without arviz-base.
-            ValueError: if the run kept moments only.
-        """
-        from arviz_base import from_dict
+            ValueError: if the run kept moments only, or `data` is given without a model.
 
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> from sgmc_jax import Full, FunctionModel, Minibatch, mala, sample
+            >>> model = FunctionModel(
+            ...     lambda w: -0.5 * w @ w, lambda w, y: -0.5 * jnp.sum((y - w) ** 2)
+            ... )
+            >>> data, kernel = jnp.ones((5, 2)), mala(Minibatch(model, Full()), 0.3)
+            >>> run = sample(jax.random.key(0), kernel, jnp.zeros(2), data, num_steps=30)
+            >>> names = {"coords": {"side": ["left", "right"]}, "dims": {"x": ["side"]}}
+            >>> tree = run.to_arviz(model, data, **names)
+            >>> sorted(tree.children), tree.posterior["x"].dims
+            (['log_likelihood', 'posterior', 'sample_stats'], ('chain', 'draw', 'side'))
+        """
         if isinstance(self.trace, Moments):
             raise ValueError("to_arviz needs draws, but this run kept moments only")
-        finite = {"finite": self.info.finite}
-        posterior, stats = self._named(self.trace), self._named(finite, self.info.kernel)
-        dims = {}
-        if "kernel" in self.axes:
-            names = [*posterior, *stats]
-            dims = {name: ["kernel"] for name in names}
-        return from_dict({"posterior": posterior, "sample_stats": stats}, dims=dims)
+        info, names = {"finite": self.info.finite}, (coords, dims)
+        return to_arviz(self.trace, (info, self.info.kernel), self.axes, model, data, names, groups)
 
     def summary(self) -> Summary:
         """A table of every scalar of the draws: mean, sd, its error, ESS and R-hat.
@@ -154,12 +181,12 @@ class Run(eqx.Module):
         """
         if isinstance(self.trace, Moments):
             raise ValueError("summary needs draws, but this run kept moments only")
-        named = self._named(_without_items(self.trace))
-        names = [name + _at(i) for name, x in named.items() for i in np.ndindex(x.shape[2:])]
-        parts = [statistics(x) for x in named.values()]
+        leaves = named(self.axes, _without_items(self.trace))
+        names = [name + at(i) for name, x in leaves.items() for i in np.ndindex(x.shape[2:])]
+        parts = [statistics(x) for x in leaves.values()]
         columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         stopped, info = np.asarray(self.stopped), self.info.kernel
-        num_draws = next(iter(named.values())).shape[1]
+        num_draws = next(iter(leaves.values())).shape[1]
         return Summary(
             tuple(names),
             columns,
@@ -170,19 +197,6 @@ class Run(eqx.Module):
             max(means(info, "excess_temperature"), default=None),
             (*remarks(info), *convergence(tuple(names), columns)),
         )
-
-    def _named(self, *trees: PyTree) -> dict[str, np.ndarray]:
-        named: dict[str, np.ndarray] = {}
-        leaves = [x for tree in trees for x in jax.tree_util.tree_leaves_with_path(tree)]
-        for path, leaf in leaves:
-            parts = [str(getattr(p, "key", getattr(p, "name", getattr(p, "idx", p)))) for p in path]
-            leaf = np.asarray(leaf)
-            if "chain" not in self.axes:
-                leaf = np.expand_dims(leaf, self.axes.index("draw"))
-            if "kernel" in self.axes:
-                leaf = np.moveaxis(leaf, 0, 2)
-            named[_unused(".".join(parts) or "x", {*named, *_DIMENSIONS})] = leaf
-        return named
 
 
 def _joined(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
@@ -198,14 +212,3 @@ def _without_items(trace: PyTree) -> PyTree:
     is_dist = lambda x: isinstance(x, Dist)
     shared = lambda x: x._replace(local=None) if is_dist(x) else x
     return jax.tree.map(shared, trace, is_leaf=is_dist)
-
-
-def _at(index: tuple[int, ...]) -> str:
-    """An index as part of a name; nothing of a scalar."""
-    return f"[{', '.join(map(str, index))}]" if index else ""
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    """The name, or if it is taken the first of name_1, name_2, ... that is not."""
-    numbered = (f"{name}_{i}" for i in count(1))
-    return next(name for name in chain([name], numbered) if name not in taken)

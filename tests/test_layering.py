@@ -37,7 +37,7 @@ LAYERS = [
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},
     {"checkpoint", "engines", "diagnostics", "evaluation"},
-    {"advice", "run", "summary", "runner"},
+    {"advice", "inference_data", "named", "run", "summary", "runner"},
     {"sample", "tune"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,77 @@
+"""Draws in the form and under the names of ArviZ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from ._types import Data, Position
+from .model import Model
+from .named import named
+
+_DIVERGED = 1_000.0  # an error of the energy, in nats, as in Stan
+_NAMES = {"acceptance": "acceptance_rate"}
+_WITHOUT_DRAWS = ("observed_data", "constant_data")
+
+Names = tuple[Mapping[str, Any] | None, Mapping[str, Sequence[str]] | None]
+
+
+def to_arviz(
+    trace: PyTree,
+    infos: Sequence[PyTree],
+    axes: tuple[str, ...],
+    model: Model | None,
+    data: Data,
+    names: Names,
+    groups: Mapping[str, Any],
+) -> Any:
+    """A `DataTree` of these draws and infos: see `Run.to_arviz`."""
+    from arviz_base import from_dict
+
+    if model is None and data is not None:
+        raise ValueError("model must be given with data, of which it tells the log likelihood")
+    posterior = named(axes, trace if model is None else model.constrain(trace))
+    stats = _statistics(named(axes, *infos))
+    made = {"posterior": posterior, "sample_stats": stats}
+    for group, tree in groups.items():
+        leaves = {name: np.asarray(x) for name, x in tree.items()}
+        made[group] = leaves if group in _WITHOUT_DRAWS else named(axes, leaves)
+    if model is not None and data is not None:
+        lp, items = _densities(model, trace, data, len(axes))
+        stats |= named(axes, {"lp": lp})
+        made["log_likelihood"] = named(axes, {"items": items})
+    coords, dims = names
+    dims = {name: list(given) for name, given in (dims or {}).items()}
+    if "kernel" in axes:
+        all_names = {name for group in made if group not in _WITHOUT_DRAWS for name in made[group]}
+        dims = dims | {name: ["kernel", *dims.get(name, [])] for name in all_names}
+    return from_dict(made, coords=dict(coords or {}), dims=dims)
+
+
+def _statistics(stats: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """By ArviZ's names, with what they tell besides."""
+    errors = [x for name, x in stats.items() if name.split(".")[-1] == "energy_error"]
+    stats = {_NAMES.get(name, name): x for name, x in stats.items()}
+    if errors:
+        stats["diverging"] = np.any([x > _DIVERGED for x in errors], axis=0)
+    return stats
+
+
+def _densities(
+    model: Model, trace: PyTree, data: Data, num_axes: int
+) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "... n"]]:
+    """The log posterior density of each draw, and the log likelihood of each item."""
+
+    def one(position: Position) -> tuple[Array, Array]:
+        each = model.loglik_batch(position, data)
+        return model.logdensity(position, data), each
+
+    lead = jax.tree.leaves(trace)[0].shape[:num_axes]
+    flat = jax.tree.map(lambda x: jnp.asarray(x).reshape(-1, *x.shape[num_axes:]), trace)
+    lp, items = jax.jit(lambda flat: jax.lax.map(one, flat))(flat)
+    return np.asarray(lp).reshape(lead), np.asarray(items).reshape(*lead, -1)

@@ -1,0 +1,86 @@
+"""What ArviZ is given: names, coordinates, densities and further groups."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, hmc, sample
+
+pytest.importorskip("arviz_base")
+KEY, DATA = jax.random.key(0), jnp.linspace(-1.0, 2.0, 5)
+NORMAL = FunctionModel(
+    lambda x: -0.5 * x["mean"] ** 2 - x["scale"],
+    lambda x, y: -0.5 * ((y - x["mean"]) / x["scale"]) ** 2 - jnp.log(x["scale"]),
+)
+MODEL = Transformed(NORMAL, {"scale": "positive"})
+START = MODEL.unconstrain({"mean": jnp.array(0.5), "scale": jnp.array(1.0)})
+GRAD = Minibatch(MODEL, Full())
+
+
+def run(kernel=hmc(GRAD, 0.3), **args):
+    args = {"num_steps": 6, "num_chains": 2} | args
+    return sample(KEY, kernel, START, DATA, **args)
+
+
+def test_draws_densities_and_statistics_have_their_names():
+    made = run()
+    tree = made.to_arviz(MODEL, DATA)
+    positive = np.exp(made.trace["scale"])
+    np.testing.assert_allclose(tree.posterior["scale"], positive, rtol=1e-6)
+    likelihood = -0.5 * ((DATA - made.trace["mean"][..., None]) / positive[..., None]) ** 2
+    likelihood -= np.log(positive)[..., None]
+    np.testing.assert_allclose(tree.log_likelihood["items"], likelihood, rtol=1e-4, atol=1e-6)
+    prior = -0.5 * made.trace["mean"] ** 2 - positive + made.trace["scale"]
+    np.testing.assert_allclose(tree.sample_stats["lp"], prior + likelihood.sum(-1), rtol=1e-5)
+    assert {"acceptance_rate", "diverging", "finite"} <= set(tree.sample_stats.data_vars)
+    assert not tree.sample_stats["diverging"].any()
+
+
+def exact_loo():
+    """The sum of log p(y_i | the others), by quadrature over mean and scale."""
+    mean, scale = np.meshgrid(np.linspace(-5, 5, 401), np.linspace(0.02, 12, 400))
+    y = np.asarray(DATA, np.float64)[:, None, None]
+    loglik = -0.5 * ((y - mean) / scale) ** 2 - np.log(scale)
+    prior = -0.5 * mean**2 - scale
+    rest = prior + loglik.sum(0) - loglik
+    return np.sum(np.log(np.exp(rest + loglik).sum((1, 2)) / np.exp(rest).sum((1, 2))))
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
+def test_loo_by_arviz_is_that_of_a_quadrature():
+    arviz = pytest.importorskip("arviz_stats")
+    tree = run(num_steps=1_200, burn_in=200, num_chains=4).to_arviz(MODEL, DATA)
+    assert abs(arviz.loo(tree).elpd - exact_loo()) < 0.15
+
+
+def test_a_step_that_explodes_diverges():
+    tree = run(hmc(GRAD, 30.0, 2)).to_arviz()
+    assert tree.sample_stats["diverging"].all()
+
+
+def test_coordinates_and_further_groups():
+    made = run(record=lambda state, info: {"w": jnp.zeros(3)})
+    names = {"coords": {"side": ["a", "b", "c"]}, "dims": {"w": ["side"], "y": ["item"]}}
+    new = {"posterior_predictive": {"y": np.zeros((2, 6, 5))}, "observed_data": {"y": DATA}}
+    tree = made.to_arviz(**names, **new)
+    assert tree.posterior["w"].dims == ("chain", "draw", "side")
+    assert list(tree.posterior["side"].values) == ["a", "b", "c"]
+    assert tree.posterior_predictive["y"].dims == ("chain", "draw", "item")
+    assert tree.observed_data["y"].dims == ("item",)
+
+
+def test_kernels_are_a_dimension_of_all_but_the_data():
+    kernels = eqx.filter_vmap(lambda h: hmc(GRAD, h))(jnp.array([0.1, 0.2, 0.3]))
+    made = run(kernels, kernel_axis=0)
+    tree = made.to_arviz(MODEL, DATA, dims={"items": ["item"]}, observed_data={"y": DATA})
+    assert tree.log_likelihood["items"].dims == ("chain", "draw", "kernel", "item")
+    assert tree.sample_stats["lp"].dims == ("chain", "draw", "kernel")
+    assert tree.observed_data["y"].shape == (5,)
+
+
+def test_data_need_a_model():
+    with pytest.raises(ValueError, match="model must be given with data"):
+        run().to_arviz(data=DATA)
