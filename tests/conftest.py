@@ -29,6 +29,7 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from sgmc_jax.runner.programs import programs  # noqa: E402
+from tests.full_tier import SLOW_EXAMPLES, SLOW_ROWS  # noqa: E402
 from tests.laws import moments  # noqa: E402
 
 if hasattr(jax, "enable_x64"):  # jax >= 0.8
@@ -37,25 +38,11 @@ else:
     from jax.experimental import enable_x64 as _enable_x64
 
 
-# Kernels whose laws are in the fast tier already, and whose examples compile for five seconds each.
-SLOW_EXAMPLES = {
-    "asynchronous_mixture",
-    "default_kernel",
-    "hybrid_features",
-    "hybrid_hdp",
-    "seed_features",
-    "slice_bnb",
-    "slice_crm",
-    "split_merge",
-    "MinibatchCounts",
-    "NormalInverseWishart",
-}
-
-
 def pytest_collection_modifyitems(items):
-    """Slow examples are run in the full tier."""
+    """Slow examples, and slow rows of tests whose other rows stay, wait for the full tier."""
     for item in items:
-        if isinstance(item, pytest.DoctestItem) and item.name.split(".")[-1] in SLOW_EXAMPLES:
+        example = isinstance(item, pytest.DoctestItem) and item.name.split(".")[-1] in SLOW_EXAMPLES
+        if example or item.nodeid.removeprefix("tests/") in SLOW_ROWS:
             item.add_marker(pytest.mark.full)
 
 

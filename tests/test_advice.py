@@ -52,6 +52,15 @@ CASES = {
     "sgld": (sgld(NOISY, 0.5), langevin(0.5)),
     "sgld, wide": (sgld(NOISY, 0.5 / SCALE**2, space=WIDE), langevin(0.5)),
     "sgld, cold": (sgld(NOISY, 0.5, temperature=0.5), langevin(0.5, NOISE / 0.5)),
+    "sgld, corrected": (sgld(NOISY, 0.5, noise_covariance=NOISE), langevin(0.5, 0.0)),
+    "sgld, by a diagonal": (
+        sgld(NOISY, 0.5, noise_covariance=jnp.full(4, NOISE)),
+        langevin(0.5, 0.0),
+    ),
+    "sgld, by a matrix": (
+        sgld(NOISY, 0.5, noise_covariance=NOISE * jnp.eye(4)),
+        langevin(0.5, 0.0),
+    ),
     "sghmc": (sghmc(NOISY, 0.1, 1.0), 0.1 * NOISE / 2),
     "sghmc, wide": (sghmc(NOISY, 0.1 / SCALE, SCALE, space=WIDE), 0.1 * NOISE / 2),
     "sghmc, cold": (sghmc(NOISY, 0.1, 1.0, temperature=0.5), 0.1 * NOISE),
@@ -60,7 +69,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+FAST = ("sgld, wide", "sgld, by a diagonal", "sghmc, cold")
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.full) for n in CASES]
+)
 def test_the_excess_of_the_temperature(name):
     kernel, expected = CASES[name]
     check_law(1 + excess(kernel, **TELL).trace.mean, 1 + expected, 0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -53,10 +54,13 @@ class EulerLangevin(NoisyTransition):
         return phase._replace(position=_tree.axpy(1.0, noise, drifted), clipped=clipped)
 
     def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
-        """`h |g|^2 / 2d`, the squared drift over 2 d h, twice the injected variance at T = 1."""
-        x, space = phase.position, phase.space
-        drift = space.gradient(x, field)
-        return h * space.squared_norm(x, drift) / (2 * space.dim(x))
+        """`h |g|^2 / 2d`, less what is subtracted of V: drift and noise over 2 h, less T."""
+        x, space, covariance = phase.position, phase.space, self.known(phase)
+        excess = h * space.squared_norm(x, space.gradient(x, field)) / (2 * space.dim(x))
+        if covariance.eigenvalues is None:
+            return excess
+        own = covariance.mean(x, partial(self.variance, h))
+        return excess + own / (2 * jnp.maximum(h, 1e-30)) - self.temperature
 
     def variance(self, h: Any, v: Any) -> Array:
         return 2 * self.temperature * h - h**2 * jnp.asarray(v)

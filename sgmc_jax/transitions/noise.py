@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
@@ -121,6 +122,18 @@ class NoiseCovariance(eqx.Module):
         ]
         return sum(counts[1:], counts[0]) if counts else None
 
+    def mean(self, position: Position, variance: Callable[[Any], Array]) -> Array:
+        """The mean over the coordinates of the noise's variance, of a V without a root."""
+        of = lambda v: jnp.maximum(variance(v), 0)
+        if self.eigenvalues is None or _is_number(self.eigenvalues):
+            return of(0.0 if self.eigenvalues is None else self.eigenvalues)
+        if self.basis is not None:
+            return jnp.mean(of(self.eigenvalues))
+        total = jax.tree.map(
+            lambda v, x: jnp.sum(jnp.broadcast_to(of(v), x.shape)), self.eigenvalues, position
+        )
+        return optax.tree.sum(total) / _tree.size(position)
+
     def matrix(self, size: int) -> Float[Array, "d d"] | None:
         """V over the raveled position, of `size` numbers; `None` where it is 0."""
         if self.eigenvalues is None:
@@ -189,11 +202,15 @@ class NoisyTransition(CorrectedTransition):
 
     def noise(self: Any, key: Any, phase: Phase, h: Array) -> tuple[PyTree, Array | None]:
         """The noise of a time `h`, and what is clipped until then."""
-        covariance, variance = self.noise_covariance, partial(self.variance, h)
-        if phase.covariance is not None:
-            covariance = covariance.estimated(phase.covariance, phase.position)
+        covariance, variance = self.known(phase), partial(self.variance, h)
         noise = covariance(key, phase.space, phase.position, variance)
         return noise, add_counts(phase.clipped, covariance.clipped(variance))
+
+    def known(self: Any, phase: Phase) -> NoiseCovariance:
+        """What is known of V: what the estimator tells, or what was given."""
+        if phase.covariance is None:
+            return self.noise_covariance
+        return self.noise_covariance.estimated(phase.covariance, phase.position)
 
     def least_variance(self: Any, h: Any, space: Space) -> Array:
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
