@@ -132,7 +132,7 @@ class NoiseCovariance(eqx.Module):
         total = jax.tree.map(
             lambda v, x: jnp.sum(jnp.broadcast_to(of(v), x.shape)), self.eigenvalues, position
         )
-        return optax.tree.sum(total) / _tree.size(position)
+        return jnp.asarray(optax.tree.sum(total)) / _tree.size(position)
 
     def matrix(self, size: int) -> Float[Array, "d d"] | None:
         """V over the raveled position, of `size` numbers; `None` where it is 0."""
