@@ -19,18 +19,18 @@ class Cost(NamedTuple):
         passes: the number of times that all of the data is passed over.
     """
 
-    items: float = 0.0
-    passes: float = 0.0
+    items: int | float = 0
+    passes: int | float = 0
 
     def plus(self, other: Cost) -> Cost:
         return Cost(self.items + other.items, self.passes + other.passes)
 
-    def evaluations(self, num_items: int) -> float:
+    def evaluations(self, num_items: int) -> int | float:
         """The number of gradients where there are so many items; without data one a pass."""
         return self.items + self.passes * max(num_items, 1)
 
 
-def times(number: float, cost: Cost | None) -> Cost | None:
+def times(number: int | float, cost: Cost | None) -> Cost | None:
     """The cost of so many, or `None` where that of one is not known."""
     return None if cost is None else Cost(number * cost.items, number * cost.passes)
 
