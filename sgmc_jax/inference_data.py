@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -56,22 +57,30 @@ def to_arviz(
 def _statistics(stats: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """By ArviZ's names, with what they tell besides."""
     errors = [x for name, x in stats.items() if name.split(".")[-1] == "energy_error"]
-    stats = {_NAMES.get(name, name): x for name, x in stats.items()}
+    stats = {_renamed(name): x for name, x in stats.items()}
     if errors:
         stats["diverging"] = np.any([x > _DIVERGED for x in errors], axis=0)
     return stats
+
+
+def _renamed(name: str) -> str:
+    *path, last = name.split(".")
+    return ".".join([*path, _NAMES.get(last, last)])
 
 
 def _densities(
     model: Model, trace: PyTree, data: Data, num_axes: int
 ) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "... n"]]:
     """The log posterior density of each draw, and the log likelihood of each item."""
-
-    def one(position: Position) -> tuple[Array, Array]:
-        each = model.loglik_batch(position, data)
-        return model.logdensity(position, data), each
-
     lead = jax.tree.leaves(trace)[0].shape[:num_axes]
     flat = jax.tree.map(lambda x: jnp.asarray(x).reshape(-1, *x.shape[num_axes:]), trace)
-    lp, items = jax.jit(lambda flat: jax.lax.map(one, flat))(flat)
+    lp, items = _mapped(model, flat, data)
     return np.asarray(lp).reshape(lead), np.asarray(items).reshape(*lead, -1)
+
+
+@eqx.filter_jit
+def _mapped(model: Model, positions: PyTree, data: Data) -> tuple[Array, Array]:
+    def one(position: Position) -> tuple[Array, Array]:
+        return model.logdensity(position, data), model.loglik_batch(position, data)
+
+    return jax.lax.map(one, positions)

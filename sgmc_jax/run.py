@@ -50,6 +50,7 @@ class Run(eqx.Module):
         state: the last state, with the leading axes (kernel, chain), those present.
         stopped: the step at which each chain turned non-finite, or -1.
         num_steps: the number of steps made in all.
+        begun: those of them that an earlier run had made.
     """
 
     trace: PyTree
@@ -59,6 +60,7 @@ class Run(eqx.Module):
     num_steps: int = eqx.field(static=True)
     axes: tuple[str, ...] = eqx.field(static=True)
     capacity: int | None = eqx.field(static=True, default=None)
+    begun: int = eqx.field(static=True, default=0)
 
     def __iter__(self) -> Iterator[Any]:
         yield from (self.trace, self.info, self.state)
@@ -90,17 +92,17 @@ class Run(eqx.Module):
         """
         if isinstance(self.trace, Moments) or isinstance(later.trace, Moments):
             raise ValueError("extend joins draws, but a run kept moments only")
-        if later.axes != self.axes or later.num_steps <= self.num_steps:
+        if later.axes != self.axes or later.begun != self.num_steps:
             raise ValueError(
                 f"later must go on from this run of {self.num_steps} steps with the axes "
-                f"{self.axes}, got one that ended after {later.num_steps}, with {later.axes}"
+                f"{self.axes}, got one that began after {later.begun}, with {later.axes}"
             )
-        pair = (self.trace, self.info), (later.trace, later.info)
-        if jax.tree.structure(pair[0]) != jax.tree.structure(pair[1]):
+        axis, grown = self.axes.index("draw"), later.capacity != self.capacity
+        first, second = (self.trace, self.info), (later.trace, later.info)
+        if jax.tree.structure(first) != jax.tree.structure(second):
             raise ValueError("later must keep what this run kept, but their draws differ")
-        axis = self.axes.index("draw")
-        trace, info = jax.tree.map(lambda x, y: _joined(x, y, axis), *pair)
-        return replace(later, trace=trace, info=info)
+        joined = jax.tree.map(lambda x, y: _joined(x, y, axis, grown), first, second)
+        return replace(later, trace=joined[0], info=joined[1], begun=self.begun)
 
     def to_arviz(
         self,
@@ -199,12 +201,14 @@ class Run(eqx.Module):
         )
 
 
-def _joined(x: np.ndarray, y: np.ndarray, axis: int) -> np.ndarray:
-    """Draws and later ones, which may have more slots."""
-    wider = [(0, 0 if i <= axis else more - n) for i, (n, more) in enumerate(zip(x.shape, y.shape))]
-    if x.ndim != y.ndim or min(sum(wider, ())) < 0 or x.shape[:axis] != y.shape[:axis]:
-        raise ValueError(f"later must keep what this run kept, {x.shape}, got {y.shape}")
-    return np.concatenate([np.pad(x, wider), y], axis)
+def _joined(x: np.ndarray, y: np.ndarray, axis: int, grown: bool) -> np.ndarray:
+    """Draws and later ones; the earlier ones have zeros in slots that were added."""
+    mine, others = (a.shape[:axis] + a.shape[axis + 1 :] for a in (x, y))
+    room = [more - n for n, more in zip(mine, others)] if len(mine) == len(others) else [-1]
+    if min(room, default=0) < 0 or (any(room) and not grown):
+        raise ValueError(f"later must keep what this run kept, of shape {x.shape}, got {y.shape}")
+    room.insert(axis, 0)
+    return np.concatenate([np.pad(x, [(0, n) for n in room]), y], axis)
 
 
 def _without_items(trace: PyTree) -> PyTree:

@@ -212,8 +212,8 @@ class Splitting(Kernel):
             time = h / self.word.count(letter)
             moved = piece(noise_key, phase, time, field)
             check_phase(letter, piece, phase, moved)
-            told = piece.excess(phase, time, field)
-            excess = excess if told is None else told
+            heat = piece.excess(phase, time, field)
+            excess = excess if heat is None else heat
             phase = moved
             fresh = fresh and not piece.moves
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, hmc, sample
+from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, cycle, hmc, sample
 
 pytest.importorskip("arviz_base")
 KEY, DATA = jax.random.key(0), jnp.linspace(-1.0, 2.0, 5)
@@ -59,6 +59,10 @@ def test_loo_by_arviz_is_that_of_a_quadrature():
 def test_a_step_that_explodes_diverges():
     tree = run(hmc(GRAD, 30.0, 2)).to_arviz()
     assert tree.sample_stats["diverging"].all()
+    stats = run(cycle(hmc(GRAD, 30.0, 2), hmc(GRAD, 0.1))).to_arviz().sample_stats
+    assert stats["diverging"].all() and {f"kernels.{i}.acceptance_rate" for i in (0, 1)} <= set(
+        stats
+    )
 
 
 def test_coordinates_and_further_groups():

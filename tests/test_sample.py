@@ -199,11 +199,18 @@ def test_a_run_and_what_it_went_on_with_are_one():
     assert equal(joined.info, whole.info) and equal(joined.state, whole.state)
     with pytest.raises(ValueError, match="later must go on from this run of 30 steps"):
         joined.extend(rest)
+    with pytest.raises(ValueError, match="got one that began after 0"):
+        first.extend(run_sgld(num_chains=2, num_steps=40))
     with pytest.raises(ValueError, match=r"later must .*\('chain', 'draw'\)"):
         first.extend(run_sgld(num_steps=40))
     other = run_sgld(position=first, num_steps=5, num_chains=2, record=lambda s, i: (s.position,))
     with pytest.raises(ValueError, match="later must keep what this run kept"):
         first.extend(other)
+    wider = run_sgld(
+        position=first, num_steps=5, num_chains=2, record=lambda s, i: jnp.append(s.position, 0.0)
+    )
+    with pytest.raises(ValueError, match="later must keep what this run kept, of shape"):
+        first.extend(wider)
     moments = run_sgld(num_chains=2, num_steps=40, reduce=True)
     with pytest.raises(ValueError, match="kept moments only"):
         first.extend(moments)

@@ -31,8 +31,7 @@ def word_rows(counts: Any, vocabulary: int, length: int | None = None) -> Int[np
     begin, lengths = before[starts[:-1]], np.diff(before[starts])
     longest = int(lengths.max(initial=0))
     if length is None:
-        full = longest == vocabulary and np.all(lengths == longest)
-        length = longest + 1 if full else max(longest, 1)  # not to look like counts
+        length = max(longest, 1)
     elif length < longest:
         raise ValueError(f"length must be at least {longest}, the longest document's, got {length}")
     tokens = np.repeat(columns, whole)

@@ -61,9 +61,7 @@ class Groups(NamedTuple):
         """
         shape = getattr(counts, "shape", np.shape(counts))
         words = word_rows(counts, shape[-1] if shape else 0)
-        size = np.sum(words >= 0, axis=1).astype(np.int32)
-        longest = max(1, int(size.max(initial=0)))
-        return cls(np.maximum(words[:, :longest], 0), size)
+        return cls(np.maximum(words, 0), np.sum(words >= 0, axis=1).astype(np.int32))
 
 
 def check_groups(data: Any) -> None:

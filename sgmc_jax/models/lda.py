@@ -78,7 +78,10 @@ class LDA(TopicPrior):
         Raises:
             ValueError: if counts are negative or fractional, or of words past the vocabulary.
         """
-        return word_rows(counts, self.vocabulary, length)
+        rows = word_rows(counts, self.vocabulary, length)
+        if length is None and rows.shape[1] == self.vocabulary and np.all(rows >= 0):
+            return np.pad(rows, [(0, 0), (0, 1)], constant_values=-1)  # not to look like counts
+        return rows
 
     def start(self, key: Any) -> Float[Array, "k v"]:
         """A position to begin from: nearly flat topics, from which no word is far."""

@@ -177,7 +177,10 @@ class Host:
             info = RunInfo(self._finite(stopped), info)
         for remark in remarks(info.kernel, each):
             warnings.warn(remark, stacklevel=4)
-        return Run(trace, info, carry.state, stopped, self.num_steps, axes, self.chains.capacity)
+        capacity = self.chains.capacity
+        return Run(
+            trace, info, carry.state, stopped, self.num_steps, axes, capacity, begun=self.origin
+        )
 
     def _finite(self, stopped: np.ndarray) -> np.ndarray:
         """Whether each chain was still finite at each kept draw."""

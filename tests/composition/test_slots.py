@@ -163,6 +163,8 @@ def test_a_grown_run_is_continued_inside_gibbs(x64, tmp_path):
     rest = sample(KEY, kernel, first, X, num_steps=8)
     later = whole.trace["z"].local["seen"][12:]
     assert np.array_equal(rest.trace["z"].local["seen"], later)
+    assert first.capacity < whole.capacity
+    assert_same_chain(first.extend(rest), whole, wrap)
 
 
 # ------------------------------------------------------------------------------ planted faults

@@ -19,22 +19,18 @@ from sgmc_jax import (
     FunctionModel,
     Minibatch,
     Splitting,
-    cycle,
-    draw,
-    gibbs,
     recipe,
-    repeat,
     sghmc,
     sgrhmc,
     sgrld,
-    thin,
 )
-from tests.laws.moments import check_law, run_law
+from tests.laws.moments import check_law
+from tests.laws.wraps import FIRST, SECOND, moments, refused, wrapped, wraps
 
 pytestmark = [pytest.mark.runs_long, pytest.mark.full]
 
 KEY = jax.random.key(47)
-FIRST, SECOND, FRICTION = 0.2, 0.1, 1.3
+FRICTION = 1.3
 PRECISION = np.array([[3.0, 1.0], [1.0, 0.8]])
 INVERSE = np.array([[0.5, -0.3], [-0.3, 1.0]])
 ROOT = np.linalg.cholesky(INVERSE)
@@ -42,7 +38,6 @@ PULL = np.array([0.3, 0.2])
 EYE, ZERO = np.eye(2), np.zeros((2, 2))
 FORCE = np.hstack([-PRECISION, ZERO, -PULL[:, None]])  # of (x, v, t)
 KEEP_X, KEEP_V = np.eye(5)[:2], np.eye(5)[2:4]
-refused = partial(pytest.raises, AssertionError, match="standard errors")
 
 
 def target(t):
@@ -114,33 +109,20 @@ def exact(kind, wrap):
 
 
 def second_moments(kind, wrap, **options):
-    make = partial(KINDS[kind], **options)
-    first = make(FIRST, 0.0)
     the_x = (lambda p: p[0]) if kind == "recipe" else lambda p: p
 
-    def other(rest):
-        mean = -jnp.asarray(PULL) @ the_x(rest["x"])
-        return draw(lambda key, data: mean + jax.random.normal(key))
+    def other(key, position):
+        return jax.random.normal(key) - jnp.asarray(PULL) @ the_x(position)
 
-    kernel = {
-        "thin": lambda: thin(first, 2),
-        "repeat": lambda: repeat(first, 3),
-        "cycle": lambda: cycle(first, make(SECOND, 0.0)),
-        "gibbs": lambda: gibbs(x=lambda rest: make(FIRST, rest["t"]), t=other),
-    }[wrap]()
+    def products(position):
+        return jnp.outer(the_x(position), the_x(position))
+
+    kernel = wrapped(wrap, partial(KINDS[kind], **options), other)
     start = (jnp.zeros(2), jnp.zeros(2)) if kind == "recipe" else jnp.zeros(2)
-    place = {"x": start, "t": jnp.zeros(())} if wrap == "gibbs" else start
-    inside = (lambda p: the_x(p["x"])) if wrap == "gibbs" else the_x
-
-    def products(state, info):
-        x = inside(state.position)
-        return jnp.outer(x, x)
-
-    args = {"num_chains": 1024, "num_steps": 4_200, "burn_in": 200, "reduce": products}
-    return run_law(KEY, kernel, place, None, **args).trace.mean
+    return moments(KEY, kernel, wrap, start, products, num_steps=4_200)
 
 
-@pytest.mark.parametrize("wrap", ["thin", "repeat", "cycle", "gibbs"])
+@wraps
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_keeps_its_law(kind, wrap):
     check_law(second_moments(kind, wrap), exact(kind, wrap), 0.03)
