@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from ._types import BatchEstimator, Estimator, as_function
+from ._functions import as_function
+from ._returned import dtype_of
+from ._types import BatchEstimator, Estimator
+
+_LONGEST = 120  # characters of a value in a message
+
+
+def shown(value: Any) -> str:
+    """A value in a message: on one line, and not too long."""
+    is_array = isinstance(value, jax.Array | np.ndarray) and is_concrete(value)
+    is_key = is_array and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
+    text = str(np.asarray(value)) if is_array and not is_key else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def is_concrete(x: Any) -> bool:
@@ -36,12 +49,12 @@ def number(name: str, value: Any) -> None:
         for part in value:
             number(name, part)
         if len({np.shape(part) for part in value}) > 1:
-            raise TypeError(f"{name} must have parts of one shape, got {value!r}")
+            raise TypeError(f"{name} must have parts of one shape, got {shown(value)}")
         return
     dtype = getattr(value, "dtype", None)
     dtype = np.asarray(value).dtype if dtype is None else dtype
     if not any(jnp.issubdtype(dtype, kind) for kind in (jnp.floating, jnp.integer)):
-        got = f"{dtype} of shape {np.shape(value)}" if np.ndim(value) else repr(value)
+        got = f"{dtype} of shape {np.shape(value)}" if np.ndim(value) else shown(value)
         raise TypeError(f"{name} must be a real number (or an array of them), got {got}")
 
 
@@ -52,10 +65,10 @@ def positive_pair(name: str, value: Any, parts: str) -> tuple[Array, Array] | No
     try:
         first, second = value
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be None or a pair {parts}, got {value!r}") from None
+        raise TypeError(f"{name} must be None or a pair {parts}, got {shown(value)}") from None
     for part in (first, second):
         positive(name, part)
-    return as_real(first, name), as_real(second, name)
+    return one_number(name, first), one_number(name, second)
 
 
 def one_number(name: str, value: Any) -> Array:
@@ -72,7 +85,7 @@ def one_number(name: str, value: Any) -> Array:
 def as_real(x: Any, name: str = "a hyper-parameter") -> Array:
     """A strongly typed floating array: a weak or an integer leaf would retrace or promote."""
     number(name, x)
-    x = jnp.asarray(x)
+    x = jnp.asarray(float(x) if isinstance(x, int) else x)  # an integer may be too long for int32
     dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else jnp.result_type(float)
     return jax.lax.convert_element_type(x, jnp.dtype(dtype))
 
@@ -82,6 +95,11 @@ def real(name: str) -> Callable[[Any], Array]:
     return partial(as_real, name=name)
 
 
+def scalar(name: str) -> Callable[[Any], Array]:
+    """`one_number` for a field of that name."""
+    return partial(one_number, name)
+
+
 def real_tree(name: str) -> Callable[[PyTree], PyTree]:
     """The same for a field that is a pytree."""
     return lambda tree: jax.tree.map(real(name), tree)
@@ -89,7 +107,7 @@ def real_tree(name: str) -> Callable[[PyTree], PyTree]:
 
 def as_schedule(name: str, value: Any) -> Array | Callable:
     """A number as an array leaf; a schedule, a function of the step index, as it is."""
-    return as_function(value, name) if callable(value) else as_real(value, name)
+    return as_function(value, name, ("step",)) if callable(value) else one_number(name, value)
 
 
 def schedule(name: str) -> Callable[[Any], Array | Callable]:
@@ -112,13 +130,66 @@ def positive(name: str, value: Any, *, zero: bool = False) -> None:
     array = np.asarray(value)
     if not (np.all(array >= 0 if zero else array > 0) and np.all(np.isfinite(array))):
         wanted = "finite and not negative" if zero else "finite and positive"
-        raise ValueError(f"{name} must be {wanted}, got {value}")
+        raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
 
 
 def whole(name: str, value: Any, minimum: int = 1) -> None:
     """Raise unless `value` is a whole number of at least `minimum`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
-        raise ValueError(f"{name} must be a whole number of at least {minimum}, got {value!r}")
+        raise ValueError(f"{name} must be a whole number of at least {minimum}, got {shown(value)}")
+    if value >= 2**31:
+        raise ValueError(f"{name} must fit into 32 bits, got {value}")
+
+
+def choice(name: str, value: Any, choices: Collection[str]) -> None:
+    """Raise unless `value` is one of the texts."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {tuple(choices)}, got {shown(value)}")
+
+
+def truth(name: str, value: Any) -> None:
+    """Raise unless `value` is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+
+
+def numbers(name: str, value: Any) -> Array:
+    """The argument as an array of float32 or wider; a TypeError that names it if it is none."""
+    try:
+        array = jnp.asarray(float(value) if isinstance(value, int) else value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be an array of numbers, got {shown(value)}") from None
+    if not jnp.issubdtype(array.dtype, np.number) or jnp.iscomplexobj(array):
+        raise TypeError(f"{name} must be real, got {array.dtype}")
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+
+
+def on_host(name: str, value: Any) -> np.ndarray:
+    """The argument as an array of NumPy; a TypeError that names it if it is none."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers, got {shown(value)}") from None
+
+
+def fitting(name: str, value: Any, other_name: str, other: Any) -> None:
+    """Raise unless the two arrays broadcast against one another."""
+    try:
+        jnp.broadcast_shapes(jnp.shape(value), jnp.shape(other))
+    except ValueError:
+        raise ValueError(
+            f"{name} and {other_name} must broadcast, got shapes {jnp.shape(value)} and "
+            f"{jnp.shape(other)}"
+        ) from None
+
+
+def random_key(value: Any) -> None:
+    """Raise unless `value` is one JAX key, typed or raw."""
+    dtype, ndim = getattr(value, "dtype", None), getattr(value, "ndim", None)
+    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if not (ndim == 0 if typed else dtype == jnp.uint32 and ndim == 1):
+        got = type(value).__name__ if dtype is None else f"{dtype} of shape {value.shape}"
+        raise TypeError(f"key must be one JAX key, such as jax.random.key(0), got {got}")
 
 
 def estimator(name: str, value: Any) -> None:
@@ -142,12 +213,14 @@ def batch_estimator(name: str, value: Any, wrapper: str) -> None:
 
 
 def real_position(position: PyTree) -> None:
-    """Raise unless every leaf of the position is a floating array."""
+    """Raise unless every leaf of the position is a floating array, and there is one."""
+    if not sum(map(np.size, jax.tree.leaves(position))):
+        raise ValueError(f"position must have at least one number, got {shown(position)}")
     for path, leaf in jax.tree_util.tree_leaves_with_path(position):
-        dtype = jnp.result_type(leaf)
-        if not jnp.issubdtype(dtype, jnp.floating):
-            where = jax.tree_util.keystr(path)
-            raise TypeError(f"position{where} must be floating for a gradient kernel, got {dtype}")
+        dtype = dtype_of(leaf)
+        if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
+            where, got = jax.tree_util.keystr(path), shown(leaf) if dtype is None else dtype
+            raise TypeError(f"position{where} must be floating for a gradient kernel, got {got}")
 
 
 def arrays(name: str, tree: PyTree) -> None:
@@ -162,6 +235,8 @@ def arrays(name: str, tree: PyTree) -> None:
             )
         if not isinstance(leaf, jax.Array) and np.asarray(leaf).dtype.kind in "OSUMm":
             raise TypeError(f"{where} must be an array of numbers, got {type(leaf).__name__}")
+        if isinstance(leaf, int) and abs(leaf) >= 2**31:
+            raise ValueError(f"{where} must fit into 32 bits, got {leaf}")
 
 
 def finite(name: str, tree: PyTree) -> None:

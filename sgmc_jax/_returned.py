@@ -14,7 +14,7 @@ _LONGEST = 120  # characters of a description
 
 def floats(what: str, value: Any, shape: tuple[int, ...], wanted: str) -> Array:
     """`value` as an array; raise unless it is floating and of that shape."""
-    dtype = _dtype(value)
+    dtype = dtype_of(value)
     if dtype is None or not jnp.issubdtype(dtype, jnp.floating) or np.shape(value) != shape:
         raise TypeError(f"{what} must return {wanted}, got {describe(value)}")
     return jnp.asarray(value)
@@ -63,7 +63,7 @@ def describe(tree: PyTree) -> str:
     """A tree with the dtypes and shapes of its leaves in their place."""
 
     def leaf(x: Any) -> str:
-        dtype = _dtype(x)
+        dtype = dtype_of(x)
         return type(x).__name__ if dtype is None else f"{dtype}{np.shape(x)}"
 
     if tree is None:
@@ -74,10 +74,10 @@ def describe(tree: PyTree) -> str:
 
 def _all_numbers(tree: PyTree) -> bool:
     # `None in dtypes` would not do: NumPy takes None for float64
-    return all(_dtype(leaf) is not None for leaf in jax.tree.leaves(tree))
+    return all(dtype_of(leaf) is not None for leaf in jax.tree.leaves(tree))
 
 
-def _dtype(x: Any) -> Any:
+def dtype_of(x: Any) -> Any:
     """The dtype of an array or a number, else `None`."""
     if isinstance(x, bool | int | float | complex):
         return jnp.result_type(x)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, PyTree
 
 from . import _tree
+from ._functions import as_function
 from .collective import holds_collective, shared_part
 from .contract import Contract, Cost
 
@@ -189,28 +188,10 @@ class Kernel(eqx.Module):
             init: `(key, position, data) -> state`; the state has an attribute `position`.
             step: `(key, state, data) -> (state, info)`; `key` is one ordinary JAX key.
         """
-        return FunctionKernel(as_function(init, "init"), as_function(step, "step"))
-
-
-def as_function(function: Callable, name: str = "this argument") -> Callable:
-    """A callable that is a pytree: bound numbers are leaves, the function itself is static."""
-    if not callable(function):
-        raise TypeError(f"{name} must be a function, got {type(function).__name__}")
-    if isinstance(function, eqx.Module | jax.tree_util.Partial):
-        return cast(Callable, function)
-    bound = (getattr(function, "args", ()), getattr(function, "keywords", {}))
-    args, keywords = jax.tree.map(_as_leaf, bound)
-    return jax.tree_util.Partial(getattr(function, "func", function), *args, **keywords)
-
-
-def _as_leaf(x: Any) -> Any:
-    """A number as a strongly typed array, which is an argument of a program and no part of it."""
-    if not isinstance(x, float | np.ndarray | np.generic | jax.Array):
-        return x
-    x = jnp.asarray(x)
-    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
-        return x
-    return jax.lax.convert_element_type(x, jnp.dtype(x.dtype))
+        return FunctionKernel(
+            as_function(init, "init", ("key", "position", "data")),
+            as_function(step, "step", ("key", "state", "data")),
+        )
 
 
 class FunctionKernel(Kernel):

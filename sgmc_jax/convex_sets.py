@@ -14,7 +14,8 @@ import optax
 from jaxtyping import Array, PyTree
 
 from . import _checks, _returned
-from ._types import Position, as_function
+from ._functions import as_function, must_take
+from ._types import Position
 
 _TOLERANCE = 1e-4
 
@@ -83,8 +84,11 @@ class Box(ConvexSet):
 
     def __check_init__(self):
         for low, high in zip(jax.tree.leaves(self.lower), jax.tree.leaves(self.upper)):
+            _checks.fitting("lower", low, "upper", high)
             if _checks.certainly(lambda low, high: ~(low < high), low, high):
-                raise ValueError(f"lower must be below upper, got {low} and {high}")
+                raise ValueError(
+                    f"lower must be below upper, got {_checks.shown(low)} and {_checks.shown(high)}"
+                )
 
     def project(self, x: Position) -> Position:
         return self._each(lambda x, low, high: jnp.clip(x, low, high), x)
@@ -165,4 +169,5 @@ def as_convex_set(value: Any) -> ConvexSet:
             "convex_set must be a ConvexSet such as Box(0.0), or a function that projects, got "
             f"{type(value).__name__}"
         )
+    must_take(value, "convex_set", ("position",))
     return FunctionSet(value)

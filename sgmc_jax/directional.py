@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from . import _checks
 from .special import log_bessel_series
 
 
@@ -48,8 +49,10 @@ def von_mises_fisher_log_prob(
     Reference:
         Mardia and Jupp (2000), Directional statistics, section 9.3.2.
     """
-    x, mean, kappa = jnp.asarray(x), jnp.asarray(mean_direction), jnp.asarray(concentration)
+    named = {"x": x, "mean_direction": mean_direction, "concentration": concentration}
+    x, mean, kappa = _as_arrays(named)
     d = _last_axis(x, mean)
+    _checks.fitting("x", x, "mean_direction", mean)
     chord = jnp.sum((x - mean) ** 2, axis=-1)
     minus_log_area = math.lgamma(d / 2) - math.log(2) - d / 2 * math.log(math.pi)
     series = log_bessel_series(d / 2 - 1, kappa, scaled=True)
@@ -80,7 +83,7 @@ def bingham_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, "..."]:
     Reference:
         Bingham (1974), An antipodally symmetric distribution on the sphere.
     """
-    x, matrix = jnp.asarray(x), jnp.asarray(matrix)
+    x, matrix = _as_arrays({"x": x, "matrix": matrix})
     d = x.shape[-1] if x.ndim else None
     if matrix.shape[-2:] != (d, d):
         raise ValueError(
@@ -116,7 +119,7 @@ def matrix_langevin_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, ".
         Khatri and Mardia (1977), The von Mises-Fisher matrix distribution in orientation
         statistics.
     """
-    x, matrix = jnp.asarray(x), jnp.asarray(matrix)
+    x, matrix = _as_arrays({"x": x, "matrix": matrix})
     if x.ndim < 2 or x.shape[-2:] != matrix.shape[-2:]:
         raise ValueError(
             "x and matrix must be matrices of one shape along their last two axes, got shapes "
@@ -133,3 +136,11 @@ def _last_axis(x: Array, mean: Array) -> int:
             f"{x.shape} and {mean.shape}"
         )
     return x.shape[-1]
+
+
+def _as_arrays(named: dict[str, ArrayLike]) -> list[Array]:
+    """Arrays of real numbers; a Python number stays without a precision of its own."""
+    for name, value in named.items():
+        _checks.numbers(name, value)
+    kind = lambda value: float(value) if isinstance(value, int) else value
+    return [jnp.asarray(kind(value)) for value in named.values()]

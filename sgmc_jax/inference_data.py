@@ -32,7 +32,10 @@ def to_arviz(
     groups: Mapping[str, Any],
 ) -> Any:
     """A `DataTree` of these draws and infos: see `Run.to_arviz`."""
-    from arviz_base import from_dict
+    try:
+        from arviz_base import from_dict
+    except ImportError as error:
+        raise ImportError('to_arviz needs ArviZ: pip install "sgmc_jax[arviz]"') from error
 
     if model is None and data is not None:
         raise ValueError("model must be given with data, of which it tells the log likelihood")

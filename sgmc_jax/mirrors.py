@@ -81,7 +81,8 @@ class PositiveMirror(Mirror):
         return _total(y)
 
     def check(self, x: Position) -> None:
-        least = min(float(np.min(leaf, initial=np.inf)) for leaf in jax.tree.leaves(x))
+        leaves = jax.tree.leaves(x)
+        least = min((float(np.min(leaf, initial=np.inf)) for leaf in leaves), default=np.inf)
         if least <= 0:
             raise ValueError(f"position must be positive, got {least:.4g}")
 

@@ -13,7 +13,8 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from . import _returned
-from ._types import Estimate, Position, as_function
+from ._functions import as_function, as_optional
+from ._types import Estimate, Position
 from .collective import leading_axis
 
 
@@ -147,10 +148,10 @@ class FunctionModel(Model):
         loglik: Callable | None = None,
         loglik_batch: Callable | None = None,
     ):
-        self.logprior_function = as_function(logprior, "logprior")
-        self.loglik_function = None if loglik is None else as_function(loglik, "loglik")
-        self.loglik_batch_function = (
-            None if loglik_batch is None else as_function(loglik_batch, "loglik_batch")
+        self.logprior_function = as_function(logprior, "logprior", ("position",))
+        self.loglik_function = as_optional(loglik, "loglik", ("position", "item"))
+        self.loglik_batch_function = as_optional(
+            loglik_batch, "loglik_batch", ("position", "items")
         )
 
     def logprior(self, position: Position) -> Array:
@@ -204,9 +205,9 @@ class LinearModel(Model):
     predictor_slope: Callable | None
 
     def __init__(self, logprior: Callable, loglik: Callable, slope: Callable | None = None):
-        self.logprior_function = as_function(logprior, "logprior")
-        self.predictor_loglik = as_function(loglik, "loglik")
-        self.predictor_slope = None if slope is None else as_function(slope, "slope")
+        self.logprior_function = as_function(logprior, "logprior", ("position",))
+        self.predictor_loglik = as_function(loglik, "loglik", ("predictor", "y"))
+        self.predictor_slope = as_optional(slope, "slope", ("predictor", "y"))
 
     def logprior(self, position: Position) -> Array:
         return self.logprior_function(position)
@@ -317,10 +318,10 @@ class Summand(ItemSum):
     names: ClassVar[tuple[str, str]] = ("term", "the prior")
 
     def __init__(self, prior: Any, term: Callable):
-        self.prior_term = as_function(prior) if callable(prior) else prior
+        self.prior_term = as_function(prior, "prior", ("position",)) if callable(prior) else prior
         if not callable(prior):
             _returned.numbers("prior", prior)
-        self.term = as_function(term, "term")
+        self.term = as_function(term, "term", ("position", "item"))
 
     def prior(self, position: Position) -> Estimate:
         value = self.prior_term(position) if callable(self.prior_term) else self.prior_term

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import PyTree
 
 from . import _checks, _tree
+from ._functions import must_take
 from ._types import Data, Kernel, Keys, Position
 from .checkpoint import Checkpoint, fingerprint
 from .collective import Collective
@@ -236,26 +236,20 @@ def _check_arguments(given: dict[str, Any]) -> None:
         raise ValueError(
             f"burn_in must be less than num_steps, got {given['burn_in']} of {given['num_steps']}"
         )
-    if given["kernel_axis"] not in (None, 0):
-        raise ValueError(f"kernel_axis must be 0 or None, got {given['kernel_axis']!r}")
-    if given["on_error"] not in ("flag", "raise"):
-        raise ValueError(f'on_error must be "flag" or "raise", got {given["on_error"]!r}')
+    _check_axis("kernel_axis", given["kernel_axis"])
+    _checks.choice("on_error", given["on_error"], ("flag", "raise"))
     if given["engine"] is not None and not isinstance(given["engine"], Engine):
         raise TypeError(f"engine must be an Engine or None, got {type(given['engine']).__name__}")
     if given["reduce"] and given["record"] is not None:
         raise ValueError("record and reduce exclude each other: reduce keeps no draws")
     for name in ("record", "reduce"):
         if given[name] is not None and not isinstance(given[name], bool):
-            if not callable(given[name]):
-                raise TypeError(f"{name} must be a function of (state, info), got {given[name]!r}")
-    if given["position_axis"] not in (None, 0, "unsaid"):
-        raise ValueError(f"position_axis must be 0 or None, got {given['position_axis']!r}")
-    _check_key(given["key"])
+            must_take(given[name], name, ("state", "info"))
+    if not isinstance(given["position_axis"], str) or given["position_axis"] != "unsaid":
+        _check_axis("position_axis", given["position_axis"])
+    _checks.random_key(given["key"])
 
 
-def _check_key(key: Any) -> None:
-    shape, dtype = getattr(key, "shape", None), getattr(key, "dtype", None)
-    typed = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
-    if not (shape == () if typed else dtype == jnp.uint32 and np.ndim(key) == 1):
-        got = type(key).__name__ if dtype is None else f"{dtype} of shape {shape}"
-        raise TypeError(f"key must be one JAX key, such as jax.random.key(0), got {got}")
+def _check_axis(name: str, value: Any) -> None:
+    if value is not None and not (isinstance(value, int) and value == 0):
+        raise ValueError(f"{name} must be 0 or None, got {_checks.shown(value)}")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from . import _checks
-from ._checks import real
+from ._checks import scalar
 
 
 class PolynomialDecay(eqx.Module):
@@ -37,9 +37,9 @@ class PolynomialDecay(eqx.Module):
         and Carin (2015) for 1/3.
     """
 
-    scale: Array = eqx.field(converter=real("scale"))
-    offset: Array = eqx.field(converter=real("offset"), default=1.0)
-    power: Array = eqx.field(converter=real("power"), default=1 / 3)
+    scale: Array = eqx.field(converter=scalar("scale"))
+    offset: Array = eqx.field(converter=scalar("offset"), default=1.0)
+    power: Array = eqx.field(converter=scalar("power"), default=1 / 3)
 
     def __check_init__(self):
         for name in ("scale", "offset", "power"):
@@ -73,7 +73,7 @@ class Cyclical(eqx.Module):
         1, with the length of a cycle in place of the numbers of steps and of cycles.
     """
 
-    initial: Array = eqx.field(converter=real("initial"))
+    initial: Array = eqx.field(converter=scalar("initial"))
     cycle_length: int = eqx.field(static=True)
 
     def __check_init__(self):

@@ -115,8 +115,10 @@ class Splitting(Kernel):
         _checks.estimator("grad", grad)
         _checks.positive("step_size", step_size)
         _checks.positive("temperature", temperature, zero=True)
-        if not word or set(word) - set(pieces):
-            raise ValueError(f"word must be made of the letters {sorted(pieces)}, got {word!r}")
+        if not isinstance(word, str) or not word or set(word) - set(pieces):
+            raise ValueError(
+                f"word must be made of the letters {sorted(pieces)}, got {_checks.shown(word)}"
+            )
         self.word = word
         self.pieces = {letter: pieces[letter] for letter in sorted(set(word))}
         self.grad = grad

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -476,7 +477,12 @@ alone = stepping(lambda key, state, data: state.position)
 nameless = stepping(stays, lambda key, position, data: (position,))
 
 
-UNEVEN = sgld(GRAD, jnp.ones(2), temperature=jnp.ones(3))
+def uneven():
+    """Two step sizes with three temperatures."""
+    of = lambda kernel: (kernel.step_size, kernel.temperature)
+    return eqx.tree_at(of, sgld(GRAD, 1.0), (jnp.ones(2), jnp.ones(3)))
+
+
 ARGUMENTS = [
     Case("no kernel", lambda: go("sgld"), "kernel must be a Kernel, got str", TypeError),
     Case("pair", lambda: go((1, 2)), "kernel must be a Kernel, got tuple", TypeError),
@@ -502,16 +508,20 @@ ARGUMENTS = [
     Case("chunk", lambda: go(chunk=0), "chunk must be a whole number.*0"),
     Case("num_chains", lambda: go(num_chains=0), "num_chains must be a whole number.*0"),
     Case("kernel_axis", lambda: go(kernel_axis=1), "kernel_axis must be 0 or None, got 1"),
-    Case("stacks of two sizes", lambda: go(UNEVEN, kernel_axis=0), "kernel_axis=0 .*stack"),
+    Case("stacks of two sizes", lambda: go(uneven(), kernel_axis=0), "kernel_axis=0 .*stack"),
     Case("no stack", lambda: go(kernel_axis=0), "kernel_axis=0 .*stack"),
-    Case("record", lambda: go(record="position"), "record must be a function.*'pos", TypeError),
-    Case("reduce", lambda: go(reduce="mean"), "reduce must be a function.*'mean'", TypeError),
+    Case("record", lambda: go(record="position"), "record must be a function, got str", TypeError),
+    Case("reduce", lambda: go(reduce="mean"), "reduce must be a function, got str", TypeError),
     Case(
         "record and reduce",
         lambda: go(record=lambda state, info: state, reduce=True),
         "record and reduce exclude",
     ),
-    Case("on_error", lambda: go(on_error="stop"), 'on_error must be "flag" or "raise", got \'stop'),
+    Case(
+        "on_error",
+        lambda: go(on_error="stop"),
+        "on_error must be one of .*'flag', 'raise'.*'stop'",
+    ),
     Case("engine", lambda: go(engine=8), "engine must be an Engine or None, got int", TypeError),
     Case("engine class", lambda: go(engine=Vmap), "engine must be an Engine or None", TypeError),
     Case("engine data", lambda: go(engine=Vmap(2, over="data")), "AllReduce"),

@@ -206,7 +206,7 @@ REST = [
     Case("step", lambda: Kernel.from_functions(alone, 3), "step must be a function, got int"),
     Case("logprior", lambda: FunctionModel(3), "logprior must be a function, got int"),
     Case("loglik", lambda: FunctionModel(prior, 3), "loglik must be a function, got int"),
-    Case("slope", lambda: LinearModel(prior, prior, 3), "slope must be a function, got int"),
+    Case("slope", lambda: LinearModel(prior, loglik, 3), "slope must be a function, got int"),
     Case("term of none", lambda: Summand(1.0, None), "term must be a function, got NoneType"),
     Case("draw of none", lambda: draw(None), "function must be a function, got NoneType"),
     Case(

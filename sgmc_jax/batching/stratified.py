@@ -168,7 +168,7 @@ def _strata(labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
             "labels must be numbers known when Stratified is made, got an array that is traced: "
             "make the batcher outside of jit and vmap"
         )
-    labels = np.asarray(labels)
+    labels = _checks.on_host("labels", labels)
     if labels.dtype.kind not in "iu":
         raise TypeError(f"labels must be whole numbers, one an item, got {labels.dtype}")
     if labels.ndim != 1 or not labels.size:
@@ -178,7 +178,7 @@ def _strata(labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _sizes(sizes: int | Sequence[int], counts: np.ndarray) -> np.ndarray:
     """The number of items from each stratum."""
-    if np.ndim(sizes) == 0:
+    if not isinstance(sizes, tuple | list) and np.ndim(sizes) == 0:
         return _shared_out(sizes, counts, counts)
     given = list(cast(Sequence[int], sizes))
     for size in given:

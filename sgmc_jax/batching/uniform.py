@@ -127,6 +127,7 @@ class Uniform(Batcher):
 
     def __check_init__(self):
         _checks.whole("batch_size", self.batch_size)
+        _checks.truth("replace", self.replace)
 
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         shard, n, key = as_shard(data), self.batch_size, as_keys(key).batch

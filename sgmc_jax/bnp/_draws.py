@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from .. import _checks
+
 
 def label_draws(labels: Any) -> Int[np.ndarray, "draws n"]:
     """All draws, each with its clusters numbered from 0 on, in the order of their labels."""
@@ -33,10 +35,10 @@ def one_partition(name: str, labels: Any, num_items: int) -> Int[np.ndarray, " n
 
 def whole_labels(name: str, labels: Any) -> np.ndarray:
     """Labels on the host; raise unless they are whole numbers."""
-    labels = np.asarray(labels)
-    if labels.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be whole numbers, got {labels.dtype}")
-    return labels
+    array = _checks.on_host(name, labels)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be whole numbers, got {array.dtype}")
+    return array
 
 
 def by_appearance(labels: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:

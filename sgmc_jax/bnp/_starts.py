@@ -94,6 +94,8 @@ def local_part(position: Any, name: str) -> Any:
 
 def whole_rows(name: str, value: Any, num_items: int, ndim: int) -> np.ndarray | None:
     """A start's whole numbers, one row an item, if concrete; raise if they are none."""
+    if isinstance(value, tuple | list | dict):
+        raise TypeError(f"position must have {name} as one array, got {_checks.shown(value)}")
     shape = jnp.shape(value)
     if len(shape) != ndim or shape[0] != num_items:
         wanted = f"({num_items},)" if ndim == 1 else f"({num_items}, ...), of {ndim} axes"

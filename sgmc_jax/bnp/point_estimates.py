@@ -79,8 +79,7 @@ def point_estimate(
         other, not in random order and number, and a draw is one of the starts.
     """
     draws = label_draws(labels)
-    if loss not in get_args(Loss):
-        raise ValueError(f"loss must be one of {get_args(Loss)}, got {loss!r}")
+    _checks.choice("loss", loss, get_args(Loss))
     _checks.whole("starts", starts)
     most = int(draws.max()) + 1 if max_clusters is None else max_clusters
     _checks.whole("max_clusters", most)

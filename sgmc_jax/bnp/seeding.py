@@ -55,7 +55,9 @@ def kmeans_plus_plus(
     _checks.whole("num_clusters", num_clusters)
     _checks.whole("rounds", rounds, 0)
     _checks.whole("candidates", candidates)
-    leading_axis(data)
+    _checks.random_key(key)
+    _checks.arrays("data", data)
+    _checks.some_items(leading_axis(data))
     x = as_points(data)
     x = x - jnp.mean(x, axis=0)  # distances by matrix products cancel far from the origin
     centres = _seeds(key, x, num_clusters, candidates)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from .. import _checks
 from ._draws import label_draws
 
 _ROWS = 64  # at once, so that their counts stay in the cache
@@ -78,7 +79,7 @@ def _agreements(
 
 
 def _checked(rows: Any, num_items: int) -> np.ndarray:
-    rows = np.asarray(rows)
+    rows = _checks.on_host("rows", rows)
     if rows.dtype.kind not in "iu" or rows.ndim != 1:
         raise TypeError(f"rows must be whole numbers, (m,), got {rows.dtype} of {rows.shape}")
     if np.any((rows < 0) | (rows >= num_items)):

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from .. import _checks
-from .._checks import real
+from .._checks import scalar
 from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
 from ..contract import SlotInfo
@@ -76,7 +76,7 @@ class SliceBNB(Kernel):
     family: Family
     series: Representation
     failures: Any
-    decay: Array = eqx.field(converter=real("decay"))
+    decay: Array = eqx.field(converter=scalar("decay"))
     capacity: int = eqx.field(static=True)
     comm: Collective = Collective()
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .. import _checks
-from .._checks import real
+from .._checks import scalar
 from .._types import Data, Key, as_keys
 from ..collective import Dist
 from ..contract import SlotInfo
@@ -59,7 +59,7 @@ class SliceCRM(ModelKernel):
     """See `slice_crm` and `slice_features`."""
 
     model: SliceModel
-    decay: Array = eqx.field(converter=real("decay"), kw_only=True)
+    decay: Array = eqx.field(converter=scalar("decay"), kw_only=True)
 
     def __check_init__(self):
         _checks.positive("decay", self.decay)

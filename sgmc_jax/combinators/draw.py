@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .. import _returned
-from .._types import Data, Empty, Kernel, Key, Position, as_function, as_keys
+from .._functions import as_function
+from .._types import Data, Empty, Kernel, Key, Position, as_keys
 
 
 class DrawState(NamedTuple):
@@ -60,4 +61,4 @@ def draw(function: Callable) -> Draw:
         >>> state.position.shape
         (2,)
     """
-    return Draw(as_function(function, "function"))
+    return Draw(as_function(function, "function", ("key", "data")))

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 
-from .._types import Data, Kernel, Key, Position, as_function, as_keys
+from .._functions import as_function
+from .._types import Data, Kernel, Key, Position, as_keys
 from ..collective import Collective, with_collective
 from ..contract import Contract
 from ._common import with_position
@@ -140,4 +141,5 @@ def gibbs(**blocks: Callable) -> Gibbs:
                 f"block {name!r} must be a function of the other blocks that builds a kernel, got "
                 f"{type(build).__name__}"
             )
-    return Gibbs(tuple(blocks), tuple(as_function(build) for build in blocks.values()))
+    builders = [as_function(build, f"block {name!r}", ("rest",)) for name, build in blocks.items()]
+    return Gibbs(tuple(blocks), tuple(builders))

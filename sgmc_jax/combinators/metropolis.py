@@ -12,7 +12,8 @@ import optax
 from jaxtyping import Array
 
 from .. import _returned
-from .._types import Data, Kernel, Key, Keys, Position, as_function, as_keys
+from .._functions import as_function
+from .._types import Data, Kernel, Key, Keys, Position, as_keys
 from ..contract import Contract
 from ..random import accept
 from ._common import with_position

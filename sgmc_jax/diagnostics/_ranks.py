@@ -26,7 +26,7 @@ def map_draws(fn: Callable[[Array], Array], x: Any) -> Any:
 def _check_draws(x: Any, name: str) -> Float[Array, "chain draw ..."]:
     try:
         x = jnp.asarray(x)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{name} must be an array of draws, got {type(x).__name__}") from error
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         raise TypeError(f"{name} must be real, got dtype {x.dtype}")

@@ -10,6 +10,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 from scipy.fft import next_fast_len
 
+from .. import _checks
 from ._ranks import map_draws, per_parameter, rank_normalise, split_chains
 
 
@@ -52,8 +53,7 @@ def ess(x: Any, *, kind: Literal["bulk", "mean", "batch_means"] = "bulk") -> Any
         several chains. ArviZ lets infinite draws through and returns NaN below 4 draws; here they
         give NaN and an error. Batch means drop the oldest draws that fill no batch.
     """
-    if kind not in _ESTIMATES:
-        raise ValueError(f"kind must be one of {sorted(_ESTIMATES)}, got {kind!r}")
+    _checks.choice("kind", kind, sorted(_ESTIMATES))
     return map_draws(partial(_ess, kind=kind), x)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from .. import _checks
 from ._ranks import float_dtype
 
 _DEFAULT_BLOCK = 512
@@ -210,7 +211,7 @@ def _matrix(tree: Any, name: str) -> Float[Array, "k d"]:
     leaves = jax.tree_util.tree_leaves(tree)
     try:
         leaves = [jnp.asarray(leaf) for leaf in leaves]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{name} must be a pytree of arrays") from error
     shapes = [leaf.shape for leaf in leaves]
     if not leaves or any(not shape or shape[0] != shapes[0][0] for shape in shapes):
@@ -253,11 +254,11 @@ def _check_options(
 
 
 def _check_scalar(name: str, value: Any, wants: str, holds: Any) -> None:
+    _checks.number(name, value)
     if jnp.ndim(value):
         raise ValueError(f"{name} must be a scalar, got shape {jnp.shape(value)}")
-    try:
-        number = float(value)
-    except jax.errors.ConcretizationTypeError:
+    if not _checks.is_concrete(value):
         return  # traced: the caller's jit or vmap chose it
+    number = float(value)
     if not holds(number):
         raise ValueError(f"{name} must be {wants}, got {number}")

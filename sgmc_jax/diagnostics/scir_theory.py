@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .. import _checks
+
 
 class SCIRMoments(NamedTuple):
     """The mean and the variance of theta."""
@@ -41,9 +43,16 @@ def scir_moments(
     Reference:
         Baker, Fearnhead, Fox and Nemeth (2018), corollary 4.2.
     """
-    decay, slow = (jnp.exp(-r * jnp.asarray(num_steps) * step_size) for r in (1, 2))
+    theta, shape, step_size, num_steps, shape_variance = _as_arrays(
+        theta=theta,
+        shape=shape,
+        step_size=step_size,
+        num_steps=num_steps,
+        shape_variance=shape_variance,
+    )
+    decay, slow = (jnp.exp(-r * num_steps * step_size) for r in (1, 2))
     exact = 2 * theta * (decay - slow) + shape * (1 - decay) ** 2
-    noise = (1 - slow) * jnp.tanh(jnp.asarray(step_size) / 2) * shape_variance
+    noise = (1 - slow) * jnp.tanh(step_size / 2) * shape_variance
     return SCIRMoments(theta * decay + shape * (1 - decay), exact + noise)
 
 
@@ -62,7 +71,8 @@ def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> A
         >>> counts_variance(jnp.array([2.0, 2.0]), 1).tolist()
         [4.0, 4.0]
     """
-    counts = jnp.asarray(counts)
+    counts = _checks.numbers("counts", counts)
+    batch_size = _checks.numbers("batch_size", batch_size)
     total = jnp.sum(counts)
     share = counts / total
     correction = 1.0 if replace else (total - batch_size) / (total - 1)
@@ -79,7 +89,10 @@ def scir_inflation(step_size: Any, num_items: Any, batch_size: Any) -> Array:
         >>> round(float(scir_inflation(0.2, 1000, 100)), 3)
         0.897
     """
-    return jnp.tanh(jnp.asarray(step_size) / 2) * (num_items - batch_size) / batch_size
+    step_size, num_items, batch_size = _as_arrays(
+        step_size=step_size, num_items=num_items, batch_size=batch_size
+    )
+    return jnp.tanh(step_size / 2) * (num_items - batch_size) / batch_size
 
 
 def scir_step_size(inflation: Any, num_items: Any, batch_size: Any) -> Array:
@@ -89,6 +102,9 @@ def scir_step_size(inflation: Any, num_items: Any, batch_size: Any) -> Array:
         >>> round(float(scir_step_size(0.1, 1000, 100)), 4)
         0.0222
     """
+    inflation, num_items, batch_size = _as_arrays(
+        inflation=inflation, num_items=num_items, batch_size=batch_size
+    )
     slope = inflation * batch_size / jnp.maximum(num_items - batch_size, 0)
     return 2 * jnp.arctanh(jnp.minimum(slope, 1))
 
@@ -100,5 +116,17 @@ def scir_batch_size(inflation: Any, num_items: Any, step_size: Any) -> Array:
         >>> int(scir_batch_size(0.1, 1000, 0.02))
         91
     """
-    noise = jnp.tanh(jnp.asarray(step_size) / 2)
+    inflation, num_items, step_size = _as_arrays(
+        inflation=inflation, num_items=num_items, step_size=step_size
+    )
+    noise = jnp.tanh(step_size / 2)
     return jnp.ceil(num_items * noise / (inflation + noise)).astype(jnp.int32)
+
+
+def _as_arrays(**named: Any) -> list[Array]:
+    """Arrays of real numbers; a TypeError that names what is none."""
+    arrays = {name: _checks.numbers(name, value) for name, value in named.items()}
+    first, *others = arrays.items()
+    for other in others:
+        _checks.fitting(*first, *other)
+    return list(arrays.values())

@@ -215,8 +215,10 @@ def top_words(
         >>> top_words(topics, ["sea", "ship", "sun"], 2, counts=[4, 0, 9])
         [['sun', 'ship'], ['sea', 'ship']]
     """
-    rows = np.asarray(floating("topics", topics, "K", len(vocabulary)))
+    if not hasattr(vocabulary, "__len__"):
+        raise TypeError(f"vocabulary must be a list of words, got {type(vocabulary).__name__}")
     _checks.whole("num", num)
+    rows = np.asarray(floating("topics", topics, "K", len(vocabulary)))
     if counts is not None:
         rows = rows[most_used("counts", counts, len(rows))]
     order = np.argsort(-rows, axis=1, kind="stable")[:, :num]

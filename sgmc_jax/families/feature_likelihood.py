@@ -14,7 +14,8 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks, _returned
 from .._checks import real
-from .._types import Estimate, Estimator, as_function, split
+from .._functions import as_function
+from .._types import Estimate, Estimator, split
 from ..collective import Collective
 from ..random.slots import slot_normal
 from ..spaces import Euclidean

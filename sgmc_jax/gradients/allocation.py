@@ -11,7 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from .._types import Data, Position, as_function
+from .._functions import as_function
+from .._types import Data, Position
 
 
 class Latent(eqx.Module):

@@ -79,7 +79,7 @@ class EmpiricalFisher(Wrapper):
     """
 
     inner: BatchEstimator
-    decay: Array = eqx.field(converter=_checks.real("decay"), default=1.0)
+    decay: Array = eqx.field(converter=_checks.scalar("decay"), default=1.0)
     full: bool = eqx.field(static=True, default=False)
     tells_covariance: ClassVar[bool] = True
     evaluations: ClassVar[int] = 2

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .. import _returned, _tree
-from .._types import Data, Estimate, Key, Position, as_function
+from .._functions import as_function
+from .._types import Data, Estimate, Key, Position
 from .wrapper import Wrapper
 
 

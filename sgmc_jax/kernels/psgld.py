@@ -97,6 +97,8 @@ def psgld(
         takes its place.
     """
     _checks.estimator("grad", grad)
+    _checks.truth("gamma", gamma)
+    decay = _checks.one_number("decay", decay)
     for name, value in (("decay", decay), ("temperature", temperature)):
         _checks.positive(name, value, zero=True)
     if _checks.certainly(lambda decay: decay >= 1, decay):

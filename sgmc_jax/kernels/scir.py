@@ -72,6 +72,7 @@ def scir(
         small gammas underflow. The paper leaves unsaid that minibatches make the stationary law
         over-dispersed, and that latent allocations need new totals.
     """
+    _checks.choice("scale", scale, ("refresh", "none", "fixed"))
     _checks.positive("total", 1.0 if total is None else total)
     if (scale == "fixed") != (total is not None):
         raise ValueError(f'total goes with scale="fixed", got total={total} and scale={scale!r}')
@@ -79,6 +80,4 @@ def scir(
         return Splitting("C", {"C": CIR()}, counts, step_size)
     if scale == "refresh":
         return Splitting("SC", {"C": CIR(), "S": GammaTotal()}, counts, step_size)
-    if scale == "fixed":
-        return Splitting("SC", {"C": CIR(), "S": FixedTotal(total)}, counts, step_size)
-    raise ValueError(f'scale must be "refresh", "none" or "fixed", got {scale!r}')
+    return Splitting("SC", {"C": CIR(), "S": FixedTotal(total)}, counts, step_size)

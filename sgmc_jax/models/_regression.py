@@ -57,6 +57,8 @@ class LabelRegression(LinearModel):
     def check(self, position: Position, data: Data) -> None:
         x, y = _as_pair(data, type(self).__name__)
         _check_labels(y, len(x), self._num_labels)
+        if isinstance(position, tuple | list | dict):
+            raise TypeError(f"position must be one array, got {_checks.shown(position)}")
         if jnp.shape(position) != self._shape(x):
             raise ValueError(
                 f"position must be of shape {self._shape(x)} for rows x of {x.shape[1]} numbers, "

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned
-from .._types import Data, Kernel, Position, as_function
+from .._functions import as_function
+from .._types import Data, Kernel, Position
 from ..combinators import draw
 from ..model import Model
 from ..random import log_gamma
@@ -106,9 +107,9 @@ class BayesianNetwork(Model):
         self.buffers, self.skeleton = eqx.partition(rest, eqx.is_array)
         self.shapes = jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, w.dtype), weights)
         self.labels = loglik is None
-        self.output_loglik = as_function(loglik or _log_probability, "loglik")
+        self.output_loglik = as_function(loglik or _log_probability, "loglik", ("output", "y"))
         default = jax.nn.softmax if loglik is None else _identity
-        self.output_response = as_function(response or default, "response")
+        self.output_response = as_function(response or default, "response", ("output",))
         self.groups = _as_groups(groups, len(jax.tree.leaves(weights)))
         prior = _checks.positive_pair("precision_prior", precision_prior, "(shape, rate)")
         if prior is None:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks
 from .._checks import real
-from .._types import as_function
+from .._functions import as_function
 from ..special import log1mexp
 
 
@@ -70,7 +70,7 @@ class CountLikelihood(eqx.Module):
             >>> round(float(jnp.exp(twice.log_prob(1, jnp.log(0.5)))), 5)
             0.5
         """
-        return BoundedCounts(as_function(log_prob, "log_prob"), maximum)
+        return BoundedCounts(as_function(log_prob, "log_prob", ("x", "log_theta")), maximum)
 
 
 class BoundedCounts(CountLikelihood):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .. import _checks
-from .._checks import real
+from .._checks import scalar
 from ..random import accept, gamma
 from .measures import RateMeasure
 from .pitman_yor import gamma_prior
@@ -46,8 +46,8 @@ class FeatureProcess(Process):
         ValueError: if a number is not positive.
     """
 
-    mass: Array = eqx.field(converter=real("mass"))
-    concentration: Array = eqx.field(converter=real("concentration"), default=1.0)
+    mass: Array = eqx.field(converter=scalar("mass"))
+    concentration: Array = eqx.field(converter=scalar("concentration"), default=1.0)
     prior: Any = eqx.field(converter=gamma_prior("prior"), default=None)
     concentration_prior: Any = eqx.field(converter=gamma_prior("concentration_prior"), default=None)
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .. import _checks
-from .._checks import real
+from .._checks import scalar
 from ..random import gamma, log_gamma
 from .pitman_yor import gamma_prior, redraw_concentration
 from .process import Process
@@ -39,8 +39,8 @@ class HierarchicalDirichletProcess(Process):
         alpha_0 is g.
     """
 
-    concentration: Array = eqx.field(converter=real("concentration"))
-    group_concentration: Array = eqx.field(converter=real("group_concentration"))
+    concentration: Array = eqx.field(converter=scalar("concentration"))
+    group_concentration: Array = eqx.field(converter=scalar("group_concentration"))
     prior: Any = eqx.field(converter=gamma_prior("prior"), default=None)
     group_prior: Any = eqx.field(converter=gamma_prior("group_prior"), default=None)
 

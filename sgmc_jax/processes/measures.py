@@ -13,7 +13,7 @@ from jax.scipy.special import betainc, betaln, gammaincc, gammaln
 from jaxtyping import Array, Float
 
 from .. import _checks
-from .._checks import real
+from .._checks import scalar
 from ..special import exponential_integral, log1mexp, softplus_tail
 
 
@@ -31,8 +31,8 @@ class RateMeasure(eqx.Module):
         ValueError: if a number is out of its range.
     """
 
-    mass: Array = eqx.field(converter=real("mass"))
-    concentration: Array = eqx.field(converter=real("concentration"), default=1.0)
+    mass: Array = eqx.field(converter=scalar("mass"))
+    concentration: Array = eqx.field(converter=scalar("concentration"), default=1.0)
 
     bounded: ClassVar[bool] = False
     """Whether weights are below 1."""
@@ -110,7 +110,7 @@ class DiscountedMeasure(RateMeasure):
         discount: d in (0, 1), the exponent of the power law.
     """
 
-    discount: Array = eqx.field(converter=real("discount"), default=0.5)
+    discount: Array = eqx.field(converter=scalar("discount"), default=0.5)
 
     def __check_init__(self):
         _checks.positive("discount", self.discount)

@@ -13,7 +13,7 @@ from jax.scipy.special import betaln
 from jaxtyping import Array, Bool, Float
 
 from .. import _checks
-from .._checks import as_real, real
+from .._checks import as_real, scalar
 from ..random import accept, gamma, log_beta, log_gamma
 from ..random.slots import slot_uniform
 from ..special import log_rising_factorial
@@ -53,8 +53,8 @@ class PitmanYor(Series):
         Pitman and Yor (1997), The two-parameter Poisson-Dirichlet distribution.
     """
 
-    concentration: Array = eqx.field(converter=real("concentration"))
-    discount: Array = eqx.field(converter=real("discount"))
+    concentration: Array = eqx.field(converter=scalar("concentration"))
+    discount: Array = eqx.field(converter=scalar("discount"))
     prior: Any = eqx.field(converter=gamma_prior("prior"), default=None)
 
     def __check_init__(self):

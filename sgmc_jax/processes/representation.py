@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._checks import certainly
-from .._types import as_function
+from .._functions import as_function
 from ..random.slots import slot_uniform
 from .measures import RateMeasure
 
@@ -85,8 +85,11 @@ class Representation(eqx.Module):
             >>> gamma_process.tau(1.0, 0.0).item()
             1.0
         """
-        named = {"tau": tau, "sample_v": sample_v, "logpdf_v": logpdf_v}
-        return OwnSeries(**{name: as_function(value, name) for name, value in named.items()})
+        return OwnSeries(
+            tau=as_function(tau, "tau", ("v", "g")),
+            sample_v=as_function(sample_v, "sample_v", ("key",)),
+            logpdf_v=as_function(logpdf_v, "logpdf_v", ("v",)),
+        )
 
 
 class OwnSeries(Representation):

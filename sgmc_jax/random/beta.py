@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from .. import _checks
 from .gamma import log_gamma
 
 
@@ -37,6 +38,7 @@ def log_beta(key: jax.Array, a: ArrayLike, b: ArrayLike) -> tuple[jax.Array, jax
     Reference:
         Devroye (1986), Non-uniform random variate generation, chapter IX, theorem 4.1.
     """
-    logs = log_gamma(key, jnp.stack(jnp.broadcast_arrays(a, b), axis=-1))
+    shapes = _checks.numbers("a", a), _checks.numbers("b", b)
+    logs = log_gamma(key, jnp.stack(jnp.broadcast_arrays(*shapes), axis=-1))
     log_odds = logs[..., 0] - logs[..., 1]
     return jax.nn.log_sigmoid(log_odds), jax.nn.log_sigmoid(-log_odds)

@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from .. import _checks
 from .gamma import gamma_parts
 from .poisson import poisson_parts
-from .words import normal, real, word_keys, word_pair
+from .words import normal, word_keys, word_pair
 
 
 def cir(
@@ -56,7 +57,9 @@ def cir(
     """
     if not isinstance(minimum_shape, int | float):
         raise TypeError(f"minimum_shape must be a Python number, got {type(minimum_shape)}")
-    arrays = real("log_theta", log_theta), real("shape", shape), real("h", h)
+    _checks.random_key(key)
+    named = {"log_theta": log_theta, "shape": shape, "h": h}
+    arrays = [_checks.numbers(name, value) for name, value in named.items()]
     dtype = jnp.result_type(*arrays)
     return _draw(key, *(x.astype(dtype) for x in arrays), above=minimum_shape >= 0.5)
 

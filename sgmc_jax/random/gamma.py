@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
+from .. import _checks
 from ._rejection import first_accepted
-from .words import low_byte, normal, real, uniform, word_keys, word_pair
+from .words import low_byte, normal, uniform, word_keys, word_pair
 
 
 def gamma(key: jax.Array, shape_parameter: ArrayLike) -> jax.Array:
@@ -42,7 +43,8 @@ def gamma(key: jax.Array, shape_parameter: ArrayLike) -> jax.Array:
         the acceptance test is written without their cancelling terms, which fail in float32 at
         large k, and the uniform is drawn eight bits first, the rest only where they do not decide.
     """
-    d, rest = _draw(key, real("shape_parameter", shape_parameter))
+    _checks.random_key(key)
+    d, rest = _draw(key, _checks.numbers("shape_parameter", shape_parameter))
     return d * jnp.exp(rest)
 
 
@@ -71,7 +73,8 @@ def log_gamma(key: jax.Array, shape_parameter: ArrayLike) -> jax.Array:
     Reference:
         Marsaglia and Tsang (2000), with the departures listed at `gamma`.
     """
-    d, rest = _draw(key, real("shape_parameter", shape_parameter))
+    _checks.random_key(key)
+    d, rest = _draw(key, _checks.numbers("shape_parameter", shape_parameter))
     return jnp.log(d) + rest
 
 

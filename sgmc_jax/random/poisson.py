@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jax.scipy.special import xlogy
 from jax.typing import ArrayLike
 
+from .. import _checks
 from ._rejection import first_accepted
-from .words import real, symmetric, uniform, word_keys, word_pair
+from .words import symmetric, uniform, word_keys, word_pair
 
 _LARGE = 10.0  # the transformed rejection is proved for rates of at least this
 _FIRST_STEPS, _ALL_STEPS = 16, 48
@@ -55,7 +56,8 @@ def poisson(key: jax.Array, rate: ArrayLike) -> jax.Array:
         variables", algorithm PTRS. Departures: its squeezes are left out (they only save time
         where code branches), and the ratio is the saddle-point form of Loader (2000).
     """
-    return _draw(key, real("rate", rate))
+    _checks.random_key(key)
+    return _draw(key, _checks.numbers("rate", rate))
 
 
 @jax.jit

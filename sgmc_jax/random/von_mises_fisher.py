@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from ._rejection import first_accepted
-from .words import normal, real, symmetric, uniform, word_keys, word_pair
+from .words import normal, symmetric, uniform, word_keys, word_pair
 
 _TOLERANCE = 1e-3
 
@@ -68,8 +68,11 @@ def von_mises_fisher(
         written in v, which does not cancel at large kappa; z is drawn by the formula of Ulrich
         (1984), "Computer generation of distributions on the m-sphere".
     """
-    mean, kappa = real("mean_direction", mean_direction), real("concentration", concentration)
+    _checks.random_key(key)
+    mean = _checks.numbers("mean_direction", mean_direction)
+    kappa = _checks.numbers("concentration", concentration)
     _check(mean_direction, mean.shape, concentration)
+    _checks.fitting("the leading axes of mean_direction", mean[..., 0], "concentration", kappa)
     dtype = jnp.result_type(mean, kappa)
     return _draw(key, mean.astype(dtype), kappa.astype(dtype), tuple(shape))
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.typing import ArrayLike, DTypeLike
+from jax.typing import DTypeLike
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -12,14 +12,6 @@ def word_keys(key: jax.Array, count: int) -> list[tuple[jax.Array, jax.Array]]:
     """Derive `count` cipher keys, of two 32-bit words each, from a JAX key of any kind."""
     bits = jax.random.bits(key, (count, 2), jnp.uint32)
     return [(bits[i, 0], bits[i, 1]) for i in range(count)]
-
-
-def real(name: str, value: ArrayLike) -> jax.Array:
-    """The argument as an array of float32 or wider; a TypeError that names it if complex."""
-    array = jnp.asarray(value)
-    if jnp.issubdtype(array.dtype, jnp.complexfloating):
-        raise TypeError(f"{name} must be real, got {array.dtype}")
-    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
 
 def threefry(key: tuple[jax.Array, jax.Array], x0: jax.Array, x1: jax.Array):

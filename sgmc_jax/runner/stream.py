@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .. import _checks
+from .._functions import must_take
 from ..checkpoint import contents, fingerprint, shapes
 from ..collective import leading_axis
 
@@ -102,6 +103,9 @@ def data_fingerprint(source: Resident | Stream) -> dict[str, str]:
 
 def open_data(data: Any, start: int) -> Resident | Stream:
     """The data as it is to be fed to the loop, from step `start` on."""
-    if callable(data) or isinstance(data, Iterator):
+    if callable(data):
+        must_take(data, "data", ("step",))
+        return Stream(data, start)
+    if isinstance(data, Iterator):
         return Stream(data, start)
     return Resident(data)

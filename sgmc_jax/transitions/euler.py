@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import real, schedule
+from .._checks import scalar, schedule
 from .noise import NoiseCovariance, NoisyTransition
 from .transition import Phase
 
@@ -21,7 +21,7 @@ class EulerMomentum(NoisyTransition):
     With a thermostat, its value takes the place of C in the decay, not in the noise.
     """
 
-    friction: Array = eqx.field(converter=real("friction"))
+    friction: Array = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
     uses_field: ClassVar[bool] = True

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._types import as_function
+from .._functions import as_function
 from .transition import Phase, Transition
 
 

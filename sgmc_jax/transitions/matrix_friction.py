@@ -204,7 +204,7 @@ def friction_letters(
         >>> type(letters["O"]).__name__
         'MatrixOrnsteinUhlenbeck'
     """
-    if np.ndim(friction) != 2:
+    if isinstance(friction, tuple | list | dict) or np.ndim(friction) != 2:
         _checks.positive("friction", friction)
         covariance = NoiseCovariance(noise_covariance)
         return {

@@ -46,6 +46,8 @@ class NoiseCovariance(eqx.Module):
         if covariance is None:
             return
         covariance = jax.tree.map(_checks.real("noise_covariance"), covariance)
+        if not all(leaf.size for leaf in jax.tree.leaves(covariance)):
+            raise ValueError("noise_covariance must have numbers, got an array without any")
         is_matrix = isinstance(covariance, jax.Array) and covariance.ndim == 2
         if is_matrix:
             check_symmetric("noise_covariance", covariance)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import real, schedule
+from .._checks import scalar, schedule
 from .noise import NoiseCovariance, NoisyTransition
 from .transition import Phase, Transition
 
@@ -21,7 +21,7 @@ class OrnsteinUhlenbeck(NoisyTransition):
     up for the noise of one stochastic gradient that kicks for h/2 before and h/2 after this piece.
     """
 
-    friction: Array = eqx.field(converter=real("friction"))
+    friction: Array = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
 
@@ -52,7 +52,7 @@ class Friction(Transition):
 class Noise(NoisyTransition):
     """N: `v <- v + N(0, 2 C T h - h^2 V)`."""
 
-    friction: Array = eqx.field(converter=real("friction"))
+    friction: Array = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = NoiseCovariance()
 

@@ -13,7 +13,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned, _tree
-from .._types import Position, as_function
+from .._functions import as_function
+from .._types import Position
 
 GAMMAS = ("exact", "diagonal", "jvp")
 _FEW = 64  # coordinates, for which `"diagonal"` is compared with `"exact"` as a chain begins
@@ -35,7 +36,7 @@ class PositionMatrix(eqx.Module):
     def __init__(self, name: str, value: Any):
         self.name = name
         real = _checks.real_tree(name)
-        self.value = as_function(value, name) if callable(value) else real(value)
+        self.value = as_function(value, name, ("position",)) if callable(value) else real(value)
 
     def at(self, position: Position) -> Float[Array, " d"] | Float[Array, "d d"]:
         """The matrix at a position, or its diagonal if it has no more."""
@@ -100,10 +101,10 @@ class Divergence(eqx.Module):
     own: Callable | None
 
     def __init__(self, gamma: str | Callable = "exact"):
-        if not callable(gamma) and gamma not in GAMMAS:
-            raise ValueError(f"gamma must be one of {GAMMAS} or a function, got {gamma!r}")
+        if not callable(gamma):
+            _checks.choice("gamma", gamma, (*GAMMAS, "a function"))
         self.how = gamma if isinstance(gamma, str) else "own"
-        self.own = as_function(gamma, "gamma") if callable(gamma) else None
+        self.own = as_function(gamma, "gamma", ("position",)) if callable(gamma) else None
 
     def __call__(self, key: Any, product: Callable, position: Position) -> Float[Array, " d"]:
         """Gamma at a position, over the raveled one.

@@ -11,7 +11,7 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import real, schedule
+from .._checks import scalar, schedule
 from .._types import Position
 from .transition import Phase, Transition
 
@@ -29,8 +29,8 @@ class PreconditionedLangevin(Transition):
     derivative of P in its own coordinate: `-P^2 (1 - a) g g' / sqrt(v)`, g' the curvature.
     """
 
-    decay: Array = eqx.field(converter=real("decay"))
-    epsilon: Array = eqx.field(converter=real("epsilon"))
+    decay: Array = eqx.field(converter=scalar("decay"))
+    epsilon: Array = eqx.field(converter=scalar("epsilon"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     freeze_after: Array | None = None
     gamma: bool = eqx.field(static=True, default=False)

@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from .. import _returned
-from .._checks import schedule
+from .._checks import schedule, truth
 from .._types import Position
 from ..spaces import Space
 from .noise import NoiseCovariance, add_counts, check_left, eigen, estimated_matrix
@@ -41,6 +41,9 @@ class RecipeEuler(Transition):
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
     corrects: ClassVar[bool] = True
+
+    def __check_init__(self):
+        truth("factor", self.factor)
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         z, unravel = ravel_pytree(phase.position)

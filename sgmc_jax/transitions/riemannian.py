@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import real, schedule
+from .._checks import scalar, schedule, truth
 from .._types import Position
 from ..spaces import Space
 from .noise import NoiseCovariance, add_counts, check_left
@@ -24,6 +24,9 @@ class InverseMetric(eqx.Module):
 
     matrix: PositionMatrix
     factor: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        truth("factor", self.factor)
 
     def root(self, position: Position) -> Float[Array, " d"] | Float[Array, "d d"]:
         """R, or its diagonal; of G^-1 the Cholesky factor."""
@@ -48,7 +51,7 @@ class RiemannianMomentum(Transition):
     """
 
     metric: InverseMetric
-    friction: Array = eqx.field(converter=real("friction"))
+    friction: Array = eqx.field(converter=scalar("friction"))
     gamma: Divergence = Divergence()
     noise_covariance: NoiseCovariance = NoiseCovariance()
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)

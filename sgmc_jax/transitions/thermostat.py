@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from .._checks import one_number, real
+from .._checks import scalar
 from .._types import Position
 from .transition import Phase, Transition
 
@@ -20,11 +20,10 @@ class Thermostat(Transition):
     It is the `"thermostat"` of the phase, from `start` on; F and E take their friction from it.
     """
 
-    start: Array = eqx.field(converter=real("thermostat"))
+    start: Array = eqx.field(converter=scalar("thermostat"))
 
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
-        start = one_number("thermostat", self.start)
-        return {"thermostat": start.astype(jnp.result_type(*jax.tree.leaves(position)))}
+        return {"thermostat": self.start.astype(jnp.result_type(*jax.tree.leaves(position)))}
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         energy = phase.space.squared_norm(phase.position, phase.momentum)

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from .. import _tree
+from .. import _checks, _tree
 from .._types import Data, Kernel, Position
 from ..gradients import ControlVariate, Minibatch
 from ..kernels import hmc, sghmc
@@ -77,6 +77,7 @@ def default_kernel(
         Baker, Fearnhead, Fox and Nemeth (2019), Control variates for stochastic gradient MCMC, for
         the centre; the rest follows from the variances of linear-Gaussian chains.
     """
+    _checks.random_key(key)
     fit_key, noise_key = jax.random.split(key)
     fit = laplace(fit_key, model, position, data) if fit is None else fit
     size = num_items(data)

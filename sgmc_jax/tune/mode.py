@@ -65,6 +65,7 @@ def find_mode(
     Reference:
         Baker, Fearnhead, Fox and Nemeth (2019), section 2.3, for why a mode is worth its price.
     """
+    _checks.random_key(key)
     if not isinstance(model, Model):
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
     if num_steps is not None:

@@ -58,7 +58,9 @@ def whiten(model: Model, mode: Position, data: Data, *, dense: bool = True) -> E
     """
     if not isinstance(model, Model):
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
+    _checks.truth("dense", dense)
     _checks.arrays("mode", mode)
+    _checks.arrays("data", data)
     _checks.real_position(mode)
     _checks.finite("mode", mode)
     mode, key = _tree.strong(mode), jax.random.key(0)

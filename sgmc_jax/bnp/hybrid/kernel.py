@@ -13,7 +13,7 @@ from jaxtyping import Array, Int, PyTree
 
 from ... import _checks
 from ..._types import Data, Kernel, Key, as_keys
-from ...collective import Collective, Dist
+from ...collective import Collective, Dist, Shard, leading_axis
 from ...contract import SlotInfo
 from .._starts import with_own_hyper
 from .anchors import Anchors
@@ -185,6 +185,8 @@ class ModelKernel(Kernel):
 
     def check(self, position: Any, data: Data) -> None:
         self.model.check(position, data, self.capacity)
+        if not isinstance(data, Shard):
+            _checks.some_items(leading_axis(data))
 
 
 class BlockKernel(ModelKernel):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
 from ... import _checks
-from ..._checks import real
+from ..._checks import scalar
 from .anchors import Anchors, draw_anchors
 from .blocks import Blocks
 
@@ -106,7 +106,7 @@ class Warm(Published):
         cooling: the number of steps in which the number of these blocks halves.
     """
 
-    cooling: Array = eqx.field(converter=real("cooling"), default=3.0)
+    cooling: Array = eqx.field(converter=scalar("cooling"), default=3.0)
 
     def __check_init__(self):
         _checks.positive("cooling", self.cooling)

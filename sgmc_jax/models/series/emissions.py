@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from ... import _checks
-from ..._types import as_function
+from ..._functions import as_function
 
 
 class Emission(eqx.Module):

@@ -1,0 +1,60 @@
+"""Functions of users: what they take is checked, and numbers bound to them are leaves."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, cast
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def as_function(
+    function: Callable, name: str = "this argument", arguments: tuple[str, ...] | None = None
+) -> Callable:
+    """A callable that is a pytree: bound numbers are leaves, the function itself is static.
+
+    Raise unless it is a function, which takes `arguments` where these are told.
+    """
+    must_take(function, name, arguments)
+    if isinstance(function, eqx.Module | jax.tree_util.Partial):
+        return cast(Callable, function)
+    bound = (getattr(function, "args", ()), getattr(function, "keywords", {}))
+    args, keywords = jax.tree.map(_as_leaf, bound)
+    return jax.tree_util.Partial(getattr(function, "func", function), *args, **keywords)
+
+
+def as_optional(function: Callable | None, *told: Any) -> Callable | None:
+    """`as_function`, or `None` as it is."""
+    return None if function is None else as_function(function, *told)
+
+
+def must_take(function: Callable, name: str, arguments: tuple[str, ...] | None) -> None:
+    """Raise unless it is a function that can be called with these arguments, as far as is known."""
+    if not callable(function):
+        raise TypeError(f"{name} must be a function, got {type(function).__name__}")
+    if arguments is None:
+        return
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of some that are written in C
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a function of ({', '.join(arguments)}), got one of {signature}"
+        ) from None
+
+
+def _as_leaf(x: Any) -> Any:
+    """A number as a strongly typed array, which is an argument of a program and no part of it."""
+    if not isinstance(x, float | np.ndarray | np.generic | jax.Array):
+        return x
+    x = jnp.asarray(x)
+    if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        return x
+    return jax.lax.convert_element_type(x, jnp.dtype(x.dtype))
