@@ -9,7 +9,7 @@ PYTEST := $(PY) -m pytest -q
 SLOWEST ?= 25
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-lowest lint bench notebooks docs clean
+.PHONY: help demo test test-all test-lowest wheel lint bench notebooks docs clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /\1: /p' Makefile
@@ -20,9 +20,10 @@ demo: $(VENV)/.experiments  ## the quickstart
 test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included, and its slowest tests
 	$(PYTEST) -m "not full" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST)
 
-test-all: $(VENV)/.$(EXTRA)  ## every tier, then the fast tier on the lowest supported versions
+test-all: $(VENV)/.$(EXTRA)  ## every tier, the fast tier on the lowest supported versions, and the wheel
 	$(PYTEST) -m "" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST)
 	$(MAKE) test-lowest
+	$(MAKE) wheel
 
 test-lowest:  ## the fast tier on the lowest supported versions
 	$(MAKE) test VENV=$(VENV)-lowest EXTRA=lowest
@@ -31,6 +32,14 @@ lint: $(VENV)/.test  ## ruff and pyright
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright --pythonpath $(PY)
+
+# The wheel holds what the repository declares: nothing of the tree is on the path when it runs.
+wheel: $(VENV)/made  ## build the wheel, install it into an empty environment and run it there
+	rm -rf $(VENV)-wheel dist && mkdir dist
+	$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cp tests/installed.py dist/ && cd dist && $(abspath $(VENV)-wheel)/bin/python installed.py
 
 bench: $(VENV)/.experiments  ## the benchmarks
 	$(PY) -m benchmarks
@@ -44,7 +53,7 @@ docs: $(VENV)/.docs  ## the HTML pages, in docs/_build/html; a warning is an err
 	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
 clean:  ## remove environments, caches and built pages
-	rm -rf .venv .venv-lowest .cache .pytest_cache .ruff_cache dist docs/_build docs/generated
+	rm -rf .venv .venv-lowest .venv-wheel .cache .pytest_cache .ruff_cache dist docs/_build docs/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for the environment and one for each extra installed into it: only a change of
