@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
+from jaxtyping import Array, Int
 
 from . import _checks
 from ._checks import scalar
@@ -54,32 +57,61 @@ class PolynomialDecay(eqx.Module):
 class Cyclical(eqx.Module):
     """`h_k = (initial / 2) (cos(pi (k mod L) / L) + 1)`, k = 0, 1, ..., in cycles of L steps.
 
-    A large step size at the beginning of each cycle finds a mode, small ones at its end explore it.
+    A large step size at the beginning of each cycle finds a mode, small ones at its end sample it.
+    The search may go without noise: at `temperature(k)`, a schedule for any sampler's temperature,
+    0 while k mod L is below `exploration` L and 1 in the rest of the cycle. Of a run's draws,
+    `cycles` tells which belong to which cycle, and which to none, having been made in the search.
 
     Args:
         initial: the step size at the beginning of a cycle, positive.
         cycle_length: L, the number of steps of a cycle.
+        exploration: the share of a cycle that is search, in [0, 1).
 
     Raises:
         ValueError: if a number is out of its range.
 
-    Example:
-        >>> schedule = Cyclical(0.1, cycle_length=10)
+    Example: the draws of each of three cycles.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import FunctionModel, Minibatch, Uniform, sample, sgld
+        >>> schedule = Cyclical(0.1, cycle_length=10, exploration=0.5)
         >>> [round(float(schedule(k)), 3) for k in (0, 5, 10)]
         [0.1, 0.05, 0.1]
+        >>> model = FunctionModel(lambda x: -0.5 * x**2, lambda x, y: -0.5 * (y - x) ** 2)
+        >>> grad = Minibatch(model, Uniform(3))
+        >>> kernel = sgld(grad, schedule, temperature=schedule.temperature)
+        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), jnp.arange(9.0), num_steps=30)
+        >>> cycles = schedule.cycles(num_steps=30)
+        >>> [run.trace[cycles == i].shape for i in range(3)]
+        [(5,), (5,), (5,)]
 
     Reference:
         Zhang et al. (2020), Cyclical stochastic gradient MCMC for Bayesian deep learning, equation
-        1, with the length of a cycle in place of the numbers of steps and of cycles.
+        1 and algorithm 1, with the length of a cycle in place of the numbers of steps and cycles.
     """
 
     initial: Array = eqx.field(converter=scalar("initial"))
     cycle_length: int = eqx.field(static=True)
+    exploration: Array = eqx.field(converter=scalar("exploration"), default=0.0)
 
     def __check_init__(self):
         _checks.positive("initial", self.initial)
         _checks.whole("cycle_length", self.cycle_length)
+        _checks.positive("exploration", self.exploration, zero=True)
+        if _checks.certainly(lambda share: share >= 1, self.exploration):
+            raise ValueError(f"exploration must be below 1, got {self.exploration}")
 
     def __call__(self, count: Array | int) -> Array:
-        turn = jnp.asarray(count) % self.cycle_length / self.cycle_length
-        return self.initial / 2 * (jnp.cos(jnp.pi * turn) + 1)
+        return self.initial / 2 * (jnp.cos(jnp.pi * self._turn(count)) + 1)
+
+    def temperature(self, count: Array | int) -> Array:
+        """0 in the search, 1 in the rest of a cycle."""
+        return jnp.where(self._turn(count) < self.exploration, 0.0, 1.0)
+
+    def cycles(self, num_steps: int, burn_in: int = 0, thin: int = 1) -> Int[np.ndarray, " draws"]:
+        """The cycle of each draw that `sample` keeps of so many steps, from 0; -1 in a search."""
+        last = np.arange(burn_in + thin, num_steps + 1, thin) - 1  # the step that ends at each draw
+        return np.where(self.temperature(last) > 0, last // self.cycle_length, -1)
+
+    def _turn(self, count: Any) -> Array:
+        """The share of its cycle that lies before a step."""
+        return jnp.asarray(count) % self.cycle_length / self.cycle_length

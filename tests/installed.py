@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 import sgmc_jax
-from sgmc_jax import FunctionModel, Full, Minibatch, bnp, from_numpyro, hmc, sample
+from sgmc_jax import Full, FunctionModel, Minibatch, bnp, from_numpyro, hmc, sample
 
 
 def refused(words, call):

@@ -1,0 +1,69 @@
+"""Cyclical step sizes with a search without noise: exact variances, and whose draw is whose."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Cyclical, Full, FunctionModel, Kernel, Minibatch, sample, sgld
+from tests.laws.moments import check_law
+
+KEY = jax.random.key(41)
+CURVATURE, LENGTH = 1.7, 6
+GRAD = Minibatch(FunctionModel(lambda x: -0.5 * CURVATURE * jnp.sum(x**2)), Full())
+SCHEDULE = Cyclical(0.4, LENGTH, exploration=0.5)
+
+
+def variances(num_steps):
+    """P <- (1 - h_k L)^2 P + 2 h_k T_k from P = 1, T_k = 0 in the first half of a cycle."""
+    variance, found = 1.0, []
+    for k in range(num_steps):
+        h = 0.2 * (np.cos(np.pi * (k % LENGTH) / LENGTH) + 1)
+        hot = k % LENGTH >= LENGTH / 2
+        variance = (1 - h * CURVATURE) ** 2 * variance + 2 * h * hot
+        found.append(variance)
+    return np.array(found)
+
+
+def check(temperature):
+    kernel = sgld(GRAD, SCHEDULE, temperature=temperature)
+    starts = jax.random.normal(KEY, (16_000, 1))
+    args = {"num_steps": 2 * LENGTH, "num_chains": 16_000, "position_axis": 0}
+    squares = np.asarray(sample(KEY, kernel, starts, None, **args).trace)[..., 0] ** 2
+    law = variances(2 * LENGTH)
+    check_law(squares / law, np.ones(2 * LENGTH), 0.08)
+
+
+def test_the_variance_after_each_step():
+    check(SCHEDULE.temperature)
+
+
+def test_a_search_that_begins_a_step_late_is_seen():
+    """Planted."""
+    with pytest.raises(AssertionError, match="standard errors"):
+        check(lambda count: SCHEDULE.temperature(count - 1))
+
+
+class Count(NamedTuple):
+    position: jax.Array
+
+
+@pytest.mark.parametrize("burn_in,thin", [(0, 1), (3, 2), (7, 5), (11, 4)])
+def test_the_cycle_of_each_draw(burn_in, thin):
+    """A position that is the index of its own step, kept as `sample` keeps it."""
+    kernel = Kernel.from_functions(
+        lambda key, position, data: Count(position),
+        lambda key, state, data: (Count(state.position + 1), None),
+    )
+    args = {"num_steps": 40, "burn_in": burn_in, "thin": thin}
+    steps = np.asarray(sample(KEY, kernel, jnp.full((), -1.0), None, **args).trace).astype(int)
+    expected = [k // LENGTH if k % LENGTH >= LENGTH / 2 else -1 for k in steps]
+    np.testing.assert_array_equal(SCHEDULE.cycles(**args), expected)
+
+
+def test_it_refuses():
+    for wrong in (-0.1, 1.0, np.nan):
+        with pytest.raises(ValueError, match="exploration"):
+            Cyclical(0.1, 5, exploration=wrong)
