@@ -110,7 +110,7 @@ class Cyclical(eqx.Module):
     def cycles(self, num_steps: int, burn_in: int = 0, thin: int = 1) -> Int[np.ndarray, " draws"]:
         """The cycle of each draw that `sample` keeps of so many steps, from 0; -1 in a search."""
         last = np.arange(burn_in + thin, num_steps + 1, thin) - 1  # the step that ends at each draw
-        return np.where(self.temperature(last) > 0, last // self.cycle_length, -1)
+        return np.where(self.temperature(jnp.asarray(last)) > 0, last // self.cycle_length, -1)
 
     def _turn(self, count: Any) -> Array:
         """The share of its cycle that lies before a step."""

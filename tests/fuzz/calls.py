@@ -164,7 +164,7 @@ def parts() -> dict[str, Call]:
         ),
         "Cyclical": Call(
             s.Cyclical,
-            {"initial": 0.01, "cycle_length": 3},
+            {"initial": 0.01, "cycle_length": 3, "exploration": 0.3},
             lambda schedule, held: run(s.sgld(minibatch(), schedule), held),
             FLAT,
         ),
