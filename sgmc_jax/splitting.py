@@ -28,7 +28,8 @@ class SplittingState(NamedTuple):
 
     `auxiliary` is what the pieces keep, by name, e.g. a thermostat; `gradient` the estimate at
     `position` where the word carries it to the next step, else `None`; `estimator` the estimator's
-    own state; `count` the number of steps made.
+    own state; `count` the number of steps made; `temperature` that of the next step, to which the
+    momentum belongs, or `None` without a momentum.
     """
 
     position: Position
@@ -37,6 +38,7 @@ class SplittingState(NamedTuple):
     gradient: Any
     estimator: PyTree
     count: Array
+    temperature: Any = None
 
 
 class SplittingInfo(NamedTuple):
@@ -144,12 +146,13 @@ class Splitting(Kernel):
         _checks.scheduled("temperature", self.temperature, count)
         keys = as_keys(key)
         init_key, momentum_key = jax.random.split(keys.noise)
-        momentum = None
+        momentum = temperature = None
         if any(piece.uses_momentum for piece in self.pieces.values()):
             momentum = self._draw_momentum(momentum_key, position, count)
+            temperature = _checks.scheduled("temperature", self.temperature, count)
         auxiliary = _auxiliary(self.pieces, position)
         estimator = self.grad.init(init_key, position, data)
-        state = SplittingState(position, momentum, auxiliary, None, estimator, count)
+        state = SplittingState(position, momentum, auxiliary, None, estimator, count, temperature)
         return self._with_gradient(keys, state, data)
 
     def refresh(self, key: Key, state: SplittingState, data: Data) -> SplittingState:
@@ -159,7 +162,16 @@ class Splitting(Kernel):
     def retarget(self, key: Key, state: SplittingState, data: Data) -> SplittingState:
         # a metric of the space's own may be another one with other blocks, and the law with it
         stale = not (self.space.flat and self.space.embedded)
-        return self._renewed(self.grad.retarget, as_keys(key), state, data, stale)
+        return self._renewed(self.grad.retarget, as_keys(key), self._heated(state), data, stale)
+
+    def _heated(self, state: SplittingState) -> SplittingState:
+        """The state at this kernel's temperature: the law of v / sqrt(T) knows no other block."""
+        if state.momentum is None:
+            return state
+        now = _checks.scheduled("temperature", self.temperature, state.count)
+        ratio = jnp.where(state.temperature > 0, now / state.temperature, 1.0)
+        momentum = _tree.scale(jnp.sqrt(ratio), state.momentum)
+        return state._replace(momentum=momentum, temperature=now)
 
     def _renewed(
         self, renew: Callable, keys: Keys, state: SplittingState, data: Data, stale: bool
@@ -228,7 +240,11 @@ class Splitting(Kernel):
             excess = excess / jnp.where(temperature > 0, temperature, jnp.inf)
         info = SplittingInfo(_norm(gradient), scheduled, clipped, excess)
         carried = gradient if self._carries else None
-        return SplittingState(*phase[:3], carried, estimator, state.count + 1), info
+        kept = *phase[:3], carried, estimator, state.count + 1
+        if phase.momentum is None:
+            return SplittingState(*kept), info
+        then = _checks.scheduled("temperature", self.temperature, state.count + 1)
+        return SplittingState(*kept, then), info
 
     def contract(self, position: Position) -> Contract:
         num = _num_estimates([self.pieces[letter] for letter in self.word], self._carries)

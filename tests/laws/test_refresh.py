@@ -148,6 +148,39 @@ def test_momenta_of_another_metric_are_seen(monkeypatch):
         test_momenta_have_the_law_of_the_metric_that_another_block_has_changed()
 
 
+def normal_of_two_temperatures():
+    """x | T ~ N(0, T), T in {1/2, 2} exactly: means of T > 1 and of x^2 / 1.25."""
+    grad = Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full())
+    temperatures = jnp.array([0.5, 2.0])
+
+    def x(rest):
+        return sghmc(grad, 0.3, friction=0.1, temperature=rest["t"], word="BAOAB")
+
+    def t(rest):
+        log_density = -0.5 * (rest["x"] ** 2 / temperatures + jnp.log(temperatures))
+        return draw(lambda key, data: temperatures[jax.random.categorical(key, log_density)])
+
+    def moments(state, info):
+        return jnp.stack([state.position["t"] > 1, state.position["x"] ** 2 / 1.25])
+
+    start = {"x": jnp.ones(()), "t": jnp.ones(())}
+    return run_law(KEY, gibbs(x=x, t=t), start, None, reduce=moments, **LONG).trace.mean
+
+
+def test_momenta_have_the_temperature_that_another_block_has_changed():
+    values = normal_of_two_temperatures()
+    check_law(values[:, :1], np.array([0.5]), 0.03)
+    check_law(values[:, 1:], np.array([1.0]), 0.06)
+
+
+@pytest.mark.full
+def test_momenta_of_another_temperature_are_seen(monkeypatch):
+    """Planted."""
+    monkeypatch.setattr(Splitting, "_heated", lambda self, state: state)
+    with pytest.raises(AssertionError, match="standard errors"):
+        test_momenta_have_the_temperature_that_another_block_has_changed()
+
+
 # ------------------------------------------------------------------ sums of another target
 
 
