@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from . import _table
 from .diagnostics import ess, rhat
 
 _SHOWN = 60  # rows of the printed table
@@ -40,10 +41,7 @@ class Summary(NamedTuple):
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """The rows by name; `pandas.DataFrame.from_dict(..., orient="index")` makes a frame."""
-        return {
-            name: {column: float(x[i]) for column, x in self.columns.items()}
-            for i, name in enumerate(self.names)
-        }
+        return _table.rows(self.names, self.columns)
 
     def __str__(self) -> str:
         head = f"{self.num_chains} chains of {self.num_draws} draws"
@@ -52,17 +50,8 @@ class Summary(NamedTuple):
         if self.excess_temperature is not None:
             head += f", excess temperature {self.excess_temperature:.3f}"
         head += f", {self.num_stopped} not finite"
-        cells = [["", *self.columns]]
-        for i, name in enumerate(self.names[:_SHOWN]):
-            cells.append([name, *(_shown(column, x[i]) for column, x in self.columns.items())])
-        widths = [max(map(len, column)) for column in zip(*cells)]
-        rows = [
-            "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-            for row in cells
-        ]
-        more = len(self.names) - _SHOWN
         said = [f"! {remark}" for remark in self.remarks]
-        return "\n".join([head, *said, *rows, *([f"... and {more} more"] if more > 0 else [])])
+        return "\n".join([head, *said, *_table.lines(self.names, self.columns, _shown, _SHOWN)])
 
 
 def convergence(names: tuple[str, ...], columns: dict[str, np.ndarray]) -> list[str]:

@@ -13,6 +13,7 @@ LAYERS = [
         "_types",
         "_checks",
         "_returned",
+        "_table",
         "_tree",
         "collective",
         "contract",

@@ -58,5 +58,8 @@ from .split_merge import SplitMergeInfo as SplitMergeInfo
 from .split_merge import SplitMergeState as SplitMergeState
 from .split_merge import split_merge as split_merge
 from .stochastic_slice import StochasticSliceState as StochasticSliceState
+from .tables import Table as Table
+from .tables import cluster_table as cluster_table
+from .tables import feature_table as feature_table
 from .uncollapsed_mixture import uncollapsed_mixture as uncollapsed_mixture
 from .warm_mixture import warm_mixture as warm_mixture

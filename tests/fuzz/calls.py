@@ -290,6 +290,12 @@ def nonparametrics() -> dict[str, Call]:
         "point_estimate": Call(
             bnp.point_estimate, {"labels": labels, "loss": "vi", "max_clusters": None}
         ),
+        "cluster_table": Call(
+            bnp.cluster_table, {"partition": labels[0], "data": X, "draws": labels, "columns": None}
+        ),
+        "feature_table": Call(
+            bnp.feature_table, {"features": labels[:, :3], "parameters": X[:3], "columns": None}
+        ),
         "kmeans_plus_plus": Call(
             bnp.kmeans_plus_plus, {"key": jax.random.key(0), "data": X, "num_clusters": 3}
         ),
