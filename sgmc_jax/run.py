@@ -21,7 +21,10 @@ from .summary import Summary, convergence, statistics
 
 
 class RunInfo(NamedTuple):
-    """The kernel's info, whose fields are attributes here too, and whether the chain is finite."""
+    """The kernel's info, and whether the chain is finite.
+
+    The info's fields are attributes here too; of `gibbs` they are the infos of its blocks.
+    """
 
     finite: Any
     kernel: Any
@@ -29,6 +32,8 @@ class RunInfo(NamedTuple):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if isinstance(self.kernel, dict) and name in self.kernel:  # the blocks of gibbs
+            return self.kernel[name]
         return getattr(self.kernel, name)
 
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Full, FunctionModel, Kernel, Minibatch, sample, sgld
+from sgmc_jax import Full, FunctionModel, Kernel, Minibatch, draw, gibbs, sample, sgld
 
 pytest.importorskip("arviz_base")
 KEY = jax.random.key(0)
@@ -74,3 +74,13 @@ def test_an_info_that_is_an_array_has_a_name():
 
     kernel = Kernel.from_functions(lambda key, position, data: State(position), step)
     assert sorted(tree_of(jnp.zeros(2), kernel).sample_stats.data_vars) == ["finite", "x"]
+
+
+def test_the_infos_of_blocks_are_attributes():
+    kernel = gibbs(
+        x=lambda rest: sgld(EXACT, 1e-2), y=lambda rest: draw(lambda key, data: rest["x"])
+    )
+    run = sample(KEY, kernel, {"x": jnp.zeros(2), "y": jnp.zeros(2)}, None, num_steps=4)
+    assert run.info.x.gradient_norm.shape == run.info.finite.shape == (4,)
+    with pytest.raises(AttributeError, match="z"):
+        _ = run.info.z
