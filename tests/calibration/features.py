@@ -38,13 +38,13 @@ class Buffet(NamedTuple):
     shapes and scales of inverse-gamma ones.
     """
 
-    mass: Any = (4.0, 4.0)
+    mass: Any = (4.0, 8.0)
     concentration: Any = 1.0
     noise: Any = 0.36
     scale: Any = 1.21
     counted: bool = False
     spread: float = 1.0  # the data are simulated with so many times the noise
-    num_items: int = 5
+    num_items: int = 4
     dim: int = 2
 
     def process(self):
@@ -103,7 +103,6 @@ class Buffet(NamedTuple):
             place = jnp.arange(COLUMNS) - jnp.sum(had)
             new = (place >= 0) & (place < jax.random.poisson(num_key, rate))
             z = jnp.where(had, again, jnp.where(new, fresh, 0))
-            # a column that nobody has is no column: here all have been taken at least once
             return counts + z, z
 
         now = jax.random.split(key, self.num_items), jnp.arange(self.num_items)

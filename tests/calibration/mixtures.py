@@ -12,7 +12,6 @@ from jax.scipy.stats import norm
 
 from sgmc_jax import bnp
 
-
 SLOTS = 64
 STICKS = 128  # weigh all but (a / (1 + a))^128
 
@@ -298,10 +297,10 @@ class Failures(NamedTuple):
     likelihood: Likelihood
     mass: float = 0.9
     concentration: float = 2.5
-    failures: float = 1.0
-    most: int = 4
-    tries: int = 24
-    atoms: int = 32  # the others have 1e-6 of the mass
+    failures: int = 2
+    most: int = 6
+    tries: int = 16
+    atoms: int = 24  # all others together have 2e-5 of the mass
 
     def process(self):
         """The library's process of this law."""
@@ -322,13 +321,15 @@ class Failures(NamedTuple):
         return Clusters({}, labels, theta, {"weight": weight}), bnp.Groups(items, size)
 
     def _rates(self, key):
-        """s, pi and the sizes of both groups."""
+        """s, pi and the sizes of both groups: theta / (1 - theta) is a ratio of gammas."""
         keys = jax.random.split(key, 5)
         a, c = self.mass, self.concentration
         places = jnp.cumsum(jax.random.exponential(keys[0], (self.atoms,)))
-        s = a * jax.random.beta(keys[1], 1.0, c - 1, places.shape) * jnp.exp(-places / (a * c))
-        theta = jax.random.beta(keys[2], c * s, c * (1 - s), (2, self.atoms))
-        rates = jax.random.gamma(keys[3], self.failures, theta.shape) * theta / (1 - theta)
+        v = 1 - jax.random.uniform(keys[1], places.shape) ** (1 / (c - 1))
+        s = a * v * jnp.exp(-places / (a * c))
+        gammas = jax.random.loggamma(keys[2], c * jnp.stack([s, 1 - s]), (2, 2, self.atoms))
+        waits = jnp.sum(jax.random.exponential(keys[3], (self.failures, 2, self.atoms)), axis=0)
+        rates = waits * jnp.exp(gammas[:, 0] - gammas[:, 1])
         return s, rates, jax.random.poisson(keys[4], jnp.sum(rates, axis=1))
 
     def read(self, key, position, data):

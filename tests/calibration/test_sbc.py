@@ -7,20 +7,21 @@ have no row; the first is seen to fail.
 
 from functools import partial
 
-import jax
 import jax.numpy as jnp
 import pytest
 
-from sgmc_jax import bnp, cycle
-from sgmc_jax._types import Kernel
-from sgmc_jax.processes import Bernoulli, Poisson, bondesson, pitman_yor
+import sgmc_jax.bnp.hybrid.grouped as grouped
+import sgmc_jax.bnp.hybrid.hdp as hdp
+from sgmc_jax import bnp, cycle, draw
+from sgmc_jax.collective import Dist
+from sgmc_jax.families import normal_known_covariance
+from sgmc_jax.processes import Bernoulli, bondesson, feature_process, pitman_yor
 from tests.calibration import mixtures
 from tests.calibration.features import Buffet
 from tests.calibration.mixtures import Failures, Franchise, Mixture
 from tests.calibration.sbc import check
 
 full = pytest.mark.full
-long = [pytest.mark.full, pytest.mark.runs_long]
 
 
 def by(make, model, *args, **kwargs):
@@ -34,7 +35,9 @@ def by(make, model, *args, **kwargs):
 NORMAL = Mixture(mixtures.normal())
 PITMAN_YOR = Mixture(mixtures.normal(), 0.8, 0.3)
 BOTH_RANDOM = Mixture(mixtures.normal(), (2.0, 2.0), None)
-BAGS = Mixture(mixtures.bags(), (2.0, 4.0))
+# of slices: many atoms are open where the concentration is large
+FEW = Mixture(mixtures.normal(), (4.0, 8.0), num_items=4)
+BAGS = Mixture(mixtures.bags(), (4.0, 16.0), num_items=4)
 
 
 def and_moves(model):
@@ -60,16 +63,16 @@ MIXTURES = {
         60,
     ),
     "split-merge": (Mixture(mixtures.normal_inverse_wishart()), and_moves, 30),
-    "slice": (NORMAL, partial(by, bnp.slice_mixture, capacity=64), 60),
+    "slice": (FEW, partial(by, bnp.slice_mixture, capacity=32), 40),
     "slice, batches": (
-        Mixture(mixtures.words(), 0.8, 0.3),
+        Mixture(mixtures.words(), 0.5, 0.2, num_items=4),
         partial(by, bnp.slice_mixture, batch_size=2, capacity=32),
-        150,
+        80,
     ),
     "slice, scir": (
         BAGS,
-        partial(by, bnp.slice_mixture, weights="scir", step_size=1.0, capacity=64),
-        60,
+        partial(by, bnp.slice_mixture, weights="scir", step_size=1.0, capacity=48),
+        40,
     ),
 }
 
@@ -86,44 +89,34 @@ def test_mixtures(name):
 
 # ------------------------------------------------------------------------------------ features
 
-RANDOM_SCALES = Buffet((4.0, 4.0), (4.0, 4.0), noise=(5.0, 2.0), scale=(5.0, 4.0))
-COUNTED = Buffet((4.0, 8.0), 4.0, noise=0.64, counted=True)
+BUFFET = Buffet()
+RANDOM = Buffet((4.0, 8.0), (4.0, 4.0), noise=(5.0, 2.0), scale=(5.0, 4.0))
+FIXED = Buffet(0.8, 0.7)
+COUNTED = Buffet((4.0, 16.0), 4.0, noise=0.64, counted=True)
+SERIES = Buffet(concentration=2.0)
 
 
 def crm(model):
-    measure = bnp.GammaProcess if model.counted else bnp.BetaProcess
-    counts = Poisson() if model.counted else Bernoulli()
-    series = bondesson(measure(1.0, model.concentration))
-    return bnp.slice_crm(
-        series, counts, model.family(), mass_prior=model.mass, decay=1.0, capacity=48
-    )
+    series = bondesson(bnp.BetaProcess(1.0, model.concentration))
+    kwargs = {"mass_prior": model.mass, "decay": 1.0, "capacity": 32}
+    return bnp.slice_crm(series, Bernoulli(), model.family(), **kwargs)
 
 
 def explicit(model):
-    return bnp.hybrid_features(model.process(), model.explicit(), blocks=2, capacity=24)
+    return bnp.hybrid_features(model.process(), model.explicit(), blocks=3, capacity=16)
 
 
+hybrid_features = partial(by, bnp.hybrid_features, capacity=16)
+slice_features = partial(by, bnp.slice_features, decay=1.0, capacity=32)
 FEATURES = {
-    "hybrid": (Buffet(), partial(by, bnp.hybrid_features, blocks=2, capacity=24), 60),
-    "hybrid, all random": (
-        RANDOM_SCALES,
-        partial(by, bnp.hybrid_features, blocks=3, capacity=24),
-        100,
-    ),
-    "hybrid, explicit": (Buffet(), explicit, 100),
-    "demotion": (
-        Buffet(0.8, 0.7),
-        partial(by, bnp.hybrid_features, schedule=bnp.Demotion(), capacity=24),
-        40,
-    ),
-    "collapsed, counted": (COUNTED, partial(by, bnp.collapsed_features, capacity=24), 60),
-    "slice": (Buffet(), partial(by, bnp.slice_features, decay=1.0, capacity=48), 100),
-    "slice, counted": (
-        COUNTED,
-        partial(by, bnp.slice_features, decay=1.0, capacity=48),
-        150,
-    ),
-    "crm": (Buffet((4.0, 4.0), 2.0), crm, 100),
+    "hybrid": (BUFFET, partial(hybrid_features, blocks=3), 30),
+    "hybrid, all random": (RANDOM, partial(hybrid_features, blocks=2), 50),
+    "hybrid, explicit": (BUFFET, explicit, 50),
+    "demotion": (FIXED, partial(hybrid_features, schedule=bnp.Demotion()), 20),
+    "collapsed, counted": (COUNTED, partial(by, bnp.collapsed_features, capacity=16), 30),
+    "slice": (BUFFET, slice_features, 50),
+    "slice, counted": (COUNTED, slice_features, 80),
+    "crm": (SERIES, crm, 50),
 }
 
 
@@ -131,7 +124,7 @@ FEATURES = {
 @pytest.mark.parametrize("name", FEATURES)
 def test_features(name):
     model, make, num_steps = FEATURES[name]
-    check(make(model), model, num_steps=num_steps)
+    check(make(model), model, num_steps=num_steps, num_data=1_000)
 
 
 # -------------------------------------------------------------------------------------- groups
@@ -147,8 +140,8 @@ GROUPS = {
     ),
     "beta-negative-binomial": (
         Failures(mixtures.normal()),
-        partial(by, bnp.slice_bnb, failures=1.0, decay=1.0, capacity=48),
-        100,
+        partial(by, bnp.slice_bnb, failures=2.0, decay=1.0, capacity=32),
+        30,
     ),
 }
 
@@ -157,4 +150,86 @@ GROUPS = {
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups(name):
     model, make, num_steps = GROUPS[name]
-    check(make(model), model, num_steps=num_steps)
+    check(make(model), model, num_steps=num_steps, num_data=1_000)
+
+
+# ------------------------------------------------------------------------------ planted faults
+
+
+def check_fails(kernel, model, quantity="", num_steps=30, **kwargs):
+    with pytest.raises(AssertionError, match=f"ranks of {quantity}.* are not uniform"):
+        check(kernel, model, num_steps=num_steps, **kwargs)
+
+
+collapsed = partial(by, bnp.collapsed_mixture, capacity=8)
+
+
+@full
+def test_a_concentration_of_a_shape_off_by_one(monkeypatch):
+    honest = pitman_yor.redraw_concentration
+    wrong = lambda key, old, prior, active, size: honest(key, old, prior, active + 1, size)
+    monkeypatch.setattr(pitman_yor, "redraw_concentration", wrong)
+    check_fails(collapsed(NORMAL), NORMAL, "concentration")
+
+
+@full
+def test_a_kernel_of_another_concentration():
+    check_fails(collapsed(PITMAN_YOR._replace(concentration=1.6)), PITMAN_YOR)
+
+
+@full
+def test_data_with_more_noise_than_the_model_has():
+    noisy = Mixture(mixtures.normal(spread=1.3))
+    check_fails(collapsed(noisy), noisy, "log likelihood")
+
+
+@full
+def test_the_published_schedule_is_not_exact():
+    check_fails(hybrid(PITMAN_YOR, schedule=bnp.Published(), blocks=3), PITMAN_YOR)
+
+
+@full
+def test_a_chain_that_has_not_forgotten_its_start():
+    check_fails(collapsed(BOTH_RANDOM), BOTH_RANDOM, num_steps=1)
+
+
+@full
+def test_a_sampler_of_the_prior_is_seen_by_the_likelihood():
+    """Its ranks of what knows nothing of the data are uniform."""
+
+    def position(key, data):
+        world, _ = NORMAL.draw(key)
+        return Dist(world.hyper, {"assignment": world.labels})
+
+    check_fails(draw(position), NORMAL, "log likelihood", num_steps=1)
+
+
+@full
+def test_parameters_that_are_drawn_too_close(monkeypatch):
+    honest = normal_known_covariance.slot_normal
+    monkeypatch.setattr(normal_known_covariance, "slot_normal", lambda *args: 0.7 * honest(*args))
+    check_fails(collapsed(NORMAL), NORMAL)
+
+
+@full
+def test_a_mass_of_a_shape_off_by_one(monkeypatch):
+    honest, model = feature_process.gamma, Buffet()
+    monkeypatch.setattr(feature_process, "gamma", lambda key, shape: honest(key, shape + 1))
+    check_fails(by(bnp.collapsed_features, model, capacity=16), model, "mass", num_data=1_000)
+
+
+@full
+def test_features_with_more_noise_than_the_model_has():
+    model = Buffet(spread=1.3)
+    check_fails(by(bnp.collapsed_features, model, capacity=16), model, num_data=1_000)
+
+
+@full
+def test_tables_that_are_items(monkeypatch):
+    """As if every item sat alone."""
+
+    def alone(hyper, weights, size, labels, uniforms):
+        return jnp.sum(grouped.count_clusters(labels, size, len(weights)), axis=0)
+
+    monkeypatch.setattr(hdp, "draw_tables", alone)
+    check_fails(by(bnp.collapsed_hdp, FRANCHISE, capacity=8), FRANCHISE, num_data=1_000)
