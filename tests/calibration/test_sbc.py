@@ -18,7 +18,8 @@ from sgmc_jax.families import normal_known_covariance
 from sgmc_jax.processes import Bernoulli, bondesson, feature_process, pitman_yor
 from tests.calibration import mixtures
 from tests.calibration.features import Buffet
-from tests.calibration.mixtures import Failures, Franchise, Mixture
+from tests.calibration.groups import Failures, Franchise
+from tests.calibration.mixtures import Mixture
 from tests.calibration.sbc import check
 
 full = pytest.mark.full
@@ -37,7 +38,7 @@ PITMAN_YOR = Mixture(mixtures.normal(), 0.8, 0.3)
 BOTH_RANDOM = Mixture(mixtures.normal(), (2.0, 2.0), None)
 # of slices: many atoms are open where the concentration is large
 FEW = Mixture(mixtures.normal(), (4.0, 8.0), num_items=4)
-BAGS = Mixture(mixtures.bags(), (4.0, 16.0), num_items=4)
+BAGS = Mixture(mixtures.bags(), (4.0, 32.0), num_items=4)
 
 
 def and_moves(model):
@@ -49,9 +50,9 @@ def and_moves(model):
 hybrid = partial(by, bnp.hybrid_mixture, capacity=8)
 MIXTURES = {
     "collapsed": (NORMAL, partial(by, bnp.collapsed_mixture, capacity=8), 30),
-    "anchored": (NORMAL, partial(hybrid, blocks=4, local_sweeps=2), 60),
+    "anchored": (NORMAL, partial(hybrid, blocks=4, local_sweeps=2), 40),
     "demotion": (PITMAN_YOR, partial(hybrid, schedule=bnp.Demotion()), 30),
-    "random discount": (BOTH_RANDOM, partial(hybrid, blocks=2), 150),
+    "random discount": (BOTH_RANDOM, partial(hybrid, blocks=2), 100),
     "collapsed, counts": (
         Mixture(mixtures.poisson(), 0.8, 0.3),
         partial(by, bnp.collapsed_mixture, capacity=8),
@@ -71,8 +72,8 @@ MIXTURES = {
     ),
     "slice, scir": (
         BAGS,
-        partial(by, bnp.slice_mixture, weights="scir", step_size=1.0, capacity=48),
-        40,
+        partial(by, bnp.slice_mixture, weights="scir", step_size=3.0, capacity=24),
+        15,
     ),
 }
 
@@ -81,6 +82,7 @@ def rows(table, quick=()):
     return [pytest.param(name, marks=[] if name in quick else full) for name in table]
 
 
+@pytest.mark.runs_long
 @pytest.mark.parametrize("name", rows(MIXTURES, quick={"collapsed"}))
 def test_mixtures(name):
     model, make, num_steps = MIXTURES[name]
@@ -93,12 +95,12 @@ BUFFET = Buffet()
 RANDOM = Buffet((4.0, 8.0), (4.0, 4.0), noise=(5.0, 2.0), scale=(5.0, 4.0))
 FIXED = Buffet(0.8, 0.7)
 COUNTED = Buffet((4.0, 16.0), 4.0, noise=0.64, counted=True)
-SERIES = Buffet(concentration=2.0)
+SERIES = Buffet((8.0, 16.0), 2.0)
 
 
 def crm(model):
     series = bondesson(bnp.BetaProcess(1.0, model.concentration))
-    kwargs = {"mass_prior": model.mass, "decay": 1.0, "capacity": 32}
+    kwargs = {"mass_prior": model.mass, "decay": 0.5, "capacity": 32}
     return bnp.slice_crm(series, Bernoulli(), model.family(), **kwargs)
 
 
@@ -121,6 +123,7 @@ FEATURES = {
 
 
 @full
+@pytest.mark.runs_long
 @pytest.mark.parametrize("name", FEATURES)
 def test_features(name):
     model, make, num_steps = FEATURES[name]
@@ -131,8 +134,8 @@ def test_features(name):
 
 FRANCHISE = Franchise(mixtures.normal())
 GROUPS = {
-    "hybrid": (FRANCHISE, partial(by, bnp.hybrid_hdp, blocks=2, capacity=8), 80),
-    "demotion": (FRANCHISE, partial(by, bnp.hybrid_hdp, schedule=bnp.Demotion(), capacity=8), 50),
+    "hybrid": (FRANCHISE, partial(by, bnp.hybrid_hdp, blocks=2, capacity=8), 50),
+    "demotion": (FRANCHISE, partial(by, bnp.hybrid_hdp, schedule=bnp.Demotion(), capacity=8), 30),
     "collapsed": (
         Franchise(mixtures.words(), sizes=(2, 3, 1)),
         partial(by, bnp.collapsed_hdp, capacity=8),
@@ -147,6 +150,7 @@ GROUPS = {
 
 
 @full
+@pytest.mark.runs_long
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups(name):
     model, make, num_steps = GROUPS[name]
@@ -156,9 +160,11 @@ def test_groups(name):
 # ------------------------------------------------------------------------------ planted faults
 
 
-def check_fails(kernel, model, quantity="", num_steps=30, **kwargs):
+def check_fails(kernel, model, quantity="", num_steps=15):
+    """Of half as many data sets, which is enough; `collapsed` without a fault passes with these."""
+    kwargs = {"num_steps": num_steps, "num_data": 1_000}
     with pytest.raises(AssertionError, match=f"ranks of {quantity}.* are not uniform"):
-        check(kernel, model, num_steps=num_steps, **kwargs)
+        check(kernel, model, **kwargs)
 
 
 collapsed = partial(by, bnp.collapsed_mixture, capacity=8)
@@ -215,13 +221,13 @@ def test_parameters_that_are_drawn_too_close(monkeypatch):
 def test_a_mass_of_a_shape_off_by_one(monkeypatch):
     honest, model = feature_process.gamma, Buffet()
     monkeypatch.setattr(feature_process, "gamma", lambda key, shape: honest(key, shape + 1))
-    check_fails(by(bnp.collapsed_features, model, capacity=16), model, "mass", num_data=1_000)
+    check_fails(by(bnp.collapsed_features, model, capacity=16), model, "mass")
 
 
 @full
 def test_features_with_more_noise_than_the_model_has():
     model = Buffet(spread=1.3)
-    check_fails(by(bnp.collapsed_features, model, capacity=16), model, num_data=1_000)
+    check_fails(by(bnp.collapsed_features, model, capacity=16), model)
 
 
 @full
@@ -232,4 +238,4 @@ def test_tables_that_are_items(monkeypatch):
         return jnp.sum(grouped.count_clusters(labels, size, len(weights)), axis=0)
 
     monkeypatch.setattr(hdp, "draw_tables", alone)
-    check_fails(by(bnp.collapsed_hdp, FRANCHISE, capacity=8), FRANCHISE, num_data=1_000)
+    check_fails(by(bnp.collapsed_hdp, FRANCHISE, capacity=8), FRANCHISE)
