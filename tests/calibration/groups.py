@@ -91,12 +91,12 @@ class Failures(NamedTuple):
     """
 
     likelihood: Likelihood
-    mass: float = 0.9
-    concentration: float = 2.5
-    failures: int = 2
+    mass: float = 0.7
+    concentration: float = 2.0
+    failures: int = 3
     most: int = 6
     tries: int = 16
-    atoms: int = 24  # all others together have 2e-5 of the mass
+    atoms: int = 24  # all others together have 4e-8 of the mass
 
     def process(self):
         """The library's process of this law."""
