@@ -75,7 +75,7 @@ MIXTURES = {
     "slice, scir": (
         BAGS,
         partial(by, bnp.slice_mixture, weights="scir", step_size=3.0, capacity=24),
-        15,
+        30,
     ),
 }
 
