@@ -91,12 +91,12 @@ class Failures(NamedTuple):
     """
 
     likelihood: Likelihood
-    mass: float = 0.7
-    concentration: float = 2.0
-    failures: int = 3
-    most: int = 6
-    tries: int = 16
-    atoms: int = 24  # all others together have 4e-8 of the mass
+    mass: float = 0.5
+    concentration: float = 4.0
+    failures: int = 7
+    most: int = 7
+    tries: int = 24  # of which one in three is such a world
+    atoms: int = 24  # all others together have 6e-6 of the mass
 
     def process(self):
         """The library's process of this law."""

@@ -146,8 +146,8 @@ GROUPS = {
     ),
     "beta-negative-binomial": (
         Failures(mixtures.normal()),
-        partial(by, bnp.slice_bnb, failures=3.0, decay=1.0, capacity=32),
-        15,
+        partial(by, bnp.slice_bnb, failures=7.0, decay=1.0, capacity=40),
+        60,
     ),
 }
 
@@ -157,7 +157,8 @@ GROUPS = {
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups(name):
     model, make, num_steps = GROUPS[name]
-    check(make(model), model, num_steps=num_steps, num_data=1_000)
+    num_data = 600 if isinstance(model, Failures) else 1_000
+    check(make(model), model, num_steps=num_steps, num_data=num_data)
 
 
 # ------------------------------------------------------------------------------ planted faults
