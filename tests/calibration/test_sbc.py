@@ -24,7 +24,7 @@ from tests.calibration.groups import Failures, Franchise
 from tests.calibration.mixtures import Mixture
 from tests.calibration.sbc import check
 
-full = pytest.mark.full
+pytestmark = pytest.mark.full
 
 
 def by(make, model, *args, **kwargs):
@@ -80,12 +80,8 @@ MIXTURES = {
 }
 
 
-def rows(table, quick=()):
-    return [pytest.param(name, marks=[] if name in quick else full) for name in table]
-
-
 @pytest.mark.runs_long
-@pytest.mark.parametrize("name", rows(MIXTURES, quick={"collapsed"}))
+@pytest.mark.parametrize("name", MIXTURES)
 def test_mixtures(name):
     model, make, num_steps = MIXTURES[name]
     check(make(model), model, num_steps=num_steps)
@@ -125,7 +121,6 @@ FEATURES = {
 }
 
 
-@full
 @pytest.mark.runs_long
 @pytest.mark.parametrize("name", FEATURES)
 def test_features(name):
@@ -152,7 +147,6 @@ GROUPS = {
 }
 
 
-@full
 @pytest.mark.runs_long
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups(name):
@@ -174,7 +168,6 @@ def check_fails(kernel, model, quantity="", num_steps=15):
 collapsed = partial(by, bnp.collapsed_mixture, capacity=8)
 
 
-@full
 def test_a_concentration_of_a_shape_off_by_one(monkeypatch):
     honest = pitman_yor.redraw_concentration
     wrong = lambda key, old, prior, active, size: honest(key, old, prior, active + 1, size)
@@ -182,23 +175,19 @@ def test_a_concentration_of_a_shape_off_by_one(monkeypatch):
     check_fails(collapsed(NORMAL), NORMAL, "concentration")
 
 
-@full
 def test_a_kernel_of_another_concentration():
     check_fails(collapsed(PITMAN_YOR._replace(concentration=1.6)), PITMAN_YOR)
 
 
-@full
 def test_data_with_more_noise_than_the_model_has():
     noisy = Mixture(mixtures.normal(spread=1.3))
     check_fails(collapsed(noisy), noisy, "log likelihood")
 
 
-@full
 def test_the_published_schedule_is_not_exact():
     check_fails(hybrid(PITMAN_YOR, schedule=bnp.Published(), blocks=3), PITMAN_YOR)
 
 
-@full
 def test_a_chain_that_has_not_forgotten_its_start():
     check_fails(collapsed(BOTH_RANDOM), BOTH_RANDOM, num_steps=1)
 
@@ -207,7 +196,6 @@ class Drawn(NamedTuple):
     position: Any
 
 
-@full
 def test_a_sampler_of_the_prior_is_seen_by_the_likelihood():
     """Its ranks of what knows nothing of the data are uniform."""
 
@@ -219,27 +207,23 @@ def test_a_sampler_of_the_prior_is_seen_by_the_likelihood():
     check_fails(kernel, NORMAL, "log likelihood", num_steps=1)
 
 
-@full
 def test_parameters_that_are_drawn_too_close(monkeypatch):
     honest = normal_known_covariance.slot_normal
     monkeypatch.setattr(normal_known_covariance, "slot_normal", lambda *args: 0.7 * honest(*args))
     check_fails(collapsed(NORMAL), NORMAL)
 
 
-@full
 def test_a_mass_of_a_shape_off_by_one(monkeypatch):
     honest, model = feature_process.gamma, Buffet()
     monkeypatch.setattr(feature_process, "gamma", lambda key, shape: honest(key, shape + 1))
     check_fails(by(bnp.collapsed_features, model, capacity=16), model, "mass")
 
 
-@full
 def test_features_with_more_noise_than_the_model_has():
     model = Buffet(spread=1.3)
     check_fails(by(bnp.collapsed_features, model, capacity=16), model)
 
 
-@full
 def test_tables_that_are_items(monkeypatch):
     """As if every item sat alone."""
 
