@@ -216,7 +216,7 @@ def test_the_lognormal_law_sees_noise_too_large_by_a_twentieth(monkeypatch):
 
 def test_bad_input_is_refused():
     for kwargs, message in [
-        ({"scale": "fix"}, 'scale must be "refresh", "none" or "fixed", got \'fix\''),
+        ({"scale": "fix"}, "scale must be one of .'refresh', 'none', 'fixed'., got 'fix'"),
         ({"scale": "fixed"}, 'total goes with scale="fixed", got total=None'),
         ({"total": 3.0}, "total goes with.*got total=3.0 and scale='refresh'"),
         ({"scale": "fixed", "total": -1.0}, "total must be finite and positive, got -1.0"),
