@@ -53,6 +53,7 @@ def von_mises_fisher_log_prob(
     x, mean, kappa = _as_arrays(named)
     d = _last_axis(x, mean)
     _checks.fitting("x", x, "mean_direction", mean)
+    _checks.fitting("the leading axes of x", x[..., 0] - mean[..., 0], "concentration", kappa)
     chord = jnp.sum((x - mean) ** 2, axis=-1)
     minus_log_area = math.lgamma(d / 2) - math.log(2) - d / 2 * math.log(math.pi)
     series = log_bessel_series(d / 2 - 1, kappa, scaled=True)
@@ -130,7 +131,7 @@ def matrix_langevin_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, ".
 
 def _last_axis(x: Array, mean: Array) -> int:
     """d, the last axis of both."""
-    if not x.ndim or x.shape[-1:] != mean.shape[-1:]:
+    if not x.shape[-1:] or not x.shape[-1] or x.shape[-1:] != mean.shape[-1:]:
         raise ValueError(
             "x and mean_direction must be vectors of one length along their last axis, got shapes "
             f"{x.shape} and {mean.shape}"
