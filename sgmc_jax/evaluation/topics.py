@@ -215,7 +215,7 @@ def top_words(
         >>> top_words(topics, ["sea", "ship", "sun"], 2, counts=[4, 0, 9])
         [['sun', 'ship'], ['sea', 'ship']]
     """
-    if not hasattr(vocabulary, "__len__"):
+    if not hasattr(vocabulary, "__len__") or getattr(vocabulary, "ndim", 1) != 1:
         raise TypeError(f"vocabulary must be a list of words, got {type(vocabulary).__name__}")
     _checks.whole("num", num)
     rows = np.asarray(floating("topics", topics, "K", len(vocabulary)))
