@@ -15,19 +15,17 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ._functions import as_function
-from ._returned import dtype_of
+from ._returned import dtype_of, shortened
 from ._types import BatchEstimator, Estimator
 
-_LONGEST = 120  # characters of a value in a message
+_WIDEST = 2**31  # integers of jax have 32 bits
 
 
 def shown(value: Any) -> str:
     """A value in a message: on one line, and not too long."""
     is_array = isinstance(value, jax.Array | np.ndarray) and is_concrete(value)
     is_key = is_array and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
-    text = str(np.asarray(value)) if is_array and not is_key else repr(value)
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return shortened(str(np.asarray(value)) if is_array and not is_key else repr(value))
 
 
 def is_concrete(x: Any) -> bool:
@@ -133,18 +131,18 @@ def positive(name: str, value: Any, *, zero: bool = False) -> None:
         raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
 
 
-def whole(name: str, value: Any, minimum: int = 1) -> None:
-    """Raise unless `value` is a whole number of at least `minimum`."""
+def whole(name: str, value: Any, minimum: int = 1, *, wide: bool = False) -> None:
+    """Raise unless `value` is a whole number of at least `minimum`, of 32 bits if not `wide`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
         raise ValueError(f"{name} must be a whole number of at least {minimum}, got {shown(value)}")
-    if value >= 2**31:
+    if value >= _WIDEST and not wide:
         raise ValueError(f"{name} must fit into 32 bits, got {value}")
 
 
-def choice(name: str, value: Any, choices: Collection[str]) -> None:
-    """Raise unless `value` is one of the texts."""
+def choice(name: str, value: Any, choices: Collection[str], otherwise: str = "") -> None:
+    """Raise unless `value` is one of the texts; `otherwise` tells what else the caller takes."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {tuple(choices)}, got {shown(value)}")
+        raise ValueError(f"{name} must be one of {tuple(choices)}{otherwise}, got {shown(value)}")
 
 
 def truth(name: str, value: Any) -> None:
@@ -164,6 +162,20 @@ def numbers(name: str, value: Any) -> Array:
     return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
 
+def several(**named: Any) -> list[Array]:
+    """Arguments as arrays of real numbers; a Python number stays without a precision of its own."""
+    for name, value in named.items():
+        numbers(name, value)
+    return [jnp.asarray(float(x) if isinstance(x, int) else x) for x in named.values()]
+
+
+def broadcasting(**named: Any) -> list[Array]:
+    """`several` that broadcast against one another."""
+    arrays = several(**named)
+    fitting(**dict(zip(named, arrays, strict=True)))
+    return arrays
+
+
 def on_host(name: str, value: Any) -> np.ndarray:
     """The argument as an array of NumPy; a TypeError that names it if it is none."""
     try:
@@ -172,15 +184,14 @@ def on_host(name: str, value: Any) -> np.ndarray:
         raise TypeError(f"{name} must be an array of numbers, got {shown(value)}") from None
 
 
-def fitting(name: str, value: Any, other_name: str, other: Any) -> None:
-    """Raise unless the two arrays broadcast against one another."""
+def fitting(**named: Any) -> None:
+    """Raise unless the arrays broadcast against one another."""
+    shapes = [jnp.shape(value) for value in named.values()]
     try:
-        jnp.broadcast_shapes(jnp.shape(value), jnp.shape(other))
+        jnp.broadcast_shapes(*shapes)
     except ValueError:
-        raise ValueError(
-            f"{name} and {other_name} must broadcast, got shapes {jnp.shape(value)} and "
-            f"{jnp.shape(other)}"
-        ) from None
+        names, got = " and ".join(named), ", ".join(map(str, shapes))
+        raise ValueError(f"{names} must broadcast, got shapes {got}") from None
 
 
 def random_key(value: Any) -> None:
@@ -235,7 +246,7 @@ def arrays(name: str, tree: PyTree) -> None:
             )
         if not isinstance(leaf, jax.Array) and np.asarray(leaf).dtype.kind in "OSUMm":
             raise TypeError(f"{where} must be an array of numbers, got {type(leaf).__name__}")
-        if isinstance(leaf, int) and abs(leaf) >= 2**31:
+        if isinstance(leaf, int) and abs(leaf) >= _WIDEST:
             raise ValueError(f"{where} must fit into 32 bits, got {leaf}")
 
 

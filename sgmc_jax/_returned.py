@@ -68,8 +68,13 @@ def describe(tree: PyTree) -> str:
 
     if tree is None:
         return "None"
-    described = str(jax.tree.map(leaf, tree)).replace("'", "")
-    return described if len(described) <= _LONGEST else described[:_LONGEST] + "..."
+    return shortened(str(jax.tree.map(leaf, tree)).replace("'", ""))
+
+
+def shortened(text: str) -> str:
+    """A text on one line, and not too long."""
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def _all_numbers(tree: PyTree) -> bool:

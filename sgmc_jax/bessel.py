@@ -136,10 +136,8 @@ def log_bessel_series(order: ArrayLike, argument: ArrayLike, *, scaled: bool = F
 
 def _arguments(order: ArrayLike, argument: ArrayLike) -> tuple[Array, Array]:
     """Both in one floating type and shape, NaN where either is out of its range."""
-    nu, x = _checks.numbers("order", order), _checks.numbers("argument", argument)
-    _checks.fitting("order", nu, "argument", x)
-    arrays = [jnp.asarray(y) for y in (order, argument) if not isinstance(y, int | float)]
-    dtype = jnp.promote_types(jnp.result_type(0.0, *arrays), jnp.float32)
+    nu, x = _checks.broadcasting(order=order, argument=argument)
+    dtype = jnp.promote_types(jnp.result_type(nu, x), jnp.float32)
     nu, x = nu.astype(dtype), x.astype(dtype)
     nu = jnp.where((nu >= -0.5) & (nu < jnp.inf), nu, jnp.nan)
     x = jnp.where((x >= 0) & (x < jnp.inf), x, jnp.nan)

@@ -84,7 +84,7 @@ class Box(ConvexSet):
 
     def __check_init__(self):
         for low, high in zip(jax.tree.leaves(self.lower), jax.tree.leaves(self.upper)):
-            _checks.fitting("lower", low, "upper", high)
+            _checks.fitting(lower=low, upper=high)
             if _checks.certainly(lambda low, high: ~(low < high), low, high):
                 raise ValueError(
                     f"lower must be below upper, got {_checks.shown(low)} and {_checks.shown(high)}"

@@ -49,11 +49,11 @@ def von_mises_fisher_log_prob(
     Reference:
         Mardia and Jupp (2000), Directional statistics, section 9.3.2.
     """
-    named = {"x": x, "mean_direction": mean_direction, "concentration": concentration}
-    x, mean, kappa = _as_arrays(named)
+    x, mean, kappa = _checks.several(
+        x=x, mean_direction=mean_direction, concentration=concentration
+    )
     d = _last_axis(x, mean)
-    _checks.fitting("x", x, "mean_direction", mean)
-    _checks.fitting("the leading axes of x", x[..., 0] - mean[..., 0], "concentration", kappa)
+    _checks.fitting(x=x, mean_direction=mean, concentration=kappa[..., None])
     chord = jnp.sum((x - mean) ** 2, axis=-1)
     minus_log_area = math.lgamma(d / 2) - math.log(2) - d / 2 * math.log(math.pi)
     series = log_bessel_series(d / 2 - 1, kappa, scaled=True)
@@ -84,7 +84,7 @@ def bingham_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, "..."]:
     Reference:
         Bingham (1974), An antipodally symmetric distribution on the sphere.
     """
-    x, matrix = _as_arrays({"x": x, "matrix": matrix})
+    x, matrix = _checks.several(x=x, matrix=matrix)
     d = x.shape[-1] if x.ndim else None
     if matrix.shape[-2:] != (d, d):
         raise ValueError(
@@ -120,7 +120,7 @@ def matrix_langevin_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, ".
         Khatri and Mardia (1977), The von Mises-Fisher matrix distribution in orientation
         statistics.
     """
-    x, matrix = _as_arrays({"x": x, "matrix": matrix})
+    x, matrix = _checks.several(x=x, matrix=matrix)
     if x.ndim < 2 or x.shape[-2:] != matrix.shape[-2:]:
         raise ValueError(
             "x and matrix must be matrices of one shape along their last two axes, got shapes "
@@ -137,11 +137,3 @@ def _last_axis(x: Array, mean: Array) -> int:
             f"{x.shape} and {mean.shape}"
         )
     return x.shape[-1]
-
-
-def _as_arrays(named: dict[str, ArrayLike]) -> list[Array]:
-    """Arrays of real numbers; a Python number stays without a precision of its own."""
-    for name, value in named.items():
-        _checks.numbers(name, value)
-    kind = lambda value: float(value) if isinstance(value, int) else value
-    return [jnp.asarray(kind(value)) for value in named.values()]

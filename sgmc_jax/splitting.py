@@ -165,7 +165,10 @@ class Splitting(Kernel):
         return self._renewed(self.grad.retarget, as_keys(key), self._heated(state), data, stale)
 
     def _heated(self, state: SplittingState) -> SplittingState:
-        """The state at this kernel's temperature: the law of v / sqrt(T) knows no other block."""
+        """The state at this kernel's temperature: the law of v / sqrt(T) knows no other block.
+
+        A momentum at T = 0 has no law to scale, and stays.
+        """
         if state.momentum is None:
             return state
         now = _checks.scheduled("temperature", self.temperature, state.count)

@@ -198,7 +198,7 @@ class Given(Batcher):
     distinct: ClassVar[bool] = False
 
     def __check_init__(self):
-        _checks.whole("total", self.total)
+        _checks.whole("total", self.total, wide=True)
 
     def check(self, data: Data) -> None:
         if isinstance(data, list) and len(data) > 1:
@@ -210,7 +210,7 @@ class Given(Batcher):
 
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         shard = as_shard(data)
-        weight = shard.mask * (self.total / jnp.maximum(shard.total, 1))
+        weight = shard.mask * (float(self.total) / jnp.maximum(shard.total, 1))
         return Batch(shard.items, weight, jnp.arange(shard.capacity)), bstate
 
 

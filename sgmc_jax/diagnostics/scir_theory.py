@@ -43,7 +43,7 @@ def scir_moments(
     Reference:
         Baker, Fearnhead, Fox and Nemeth (2018), corollary 4.2.
     """
-    theta, shape, step_size, num_steps, shape_variance = _as_arrays(
+    theta, shape, step_size, num_steps, shape_variance = _checks.broadcasting(
         theta=theta,
         shape=shape,
         step_size=step_size,
@@ -71,8 +71,7 @@ def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> A
         >>> counts_variance(jnp.array([2.0, 2.0]), 1).tolist()
         [4.0, 4.0]
     """
-    counts = _checks.numbers("counts", counts)
-    batch_size = _checks.numbers("batch_size", batch_size)
+    counts, batch_size = _checks.several(counts=counts, batch_size=batch_size)
     total = jnp.sum(counts)
     share = counts / total
     correction = 1.0 if replace else (total - batch_size) / (total - 1)
@@ -89,7 +88,7 @@ def scir_inflation(step_size: Any, num_items: Any, batch_size: Any) -> Array:
         >>> round(float(scir_inflation(0.2, 1000, 100)), 3)
         0.897
     """
-    step_size, num_items, batch_size = _as_arrays(
+    step_size, num_items, batch_size = _checks.broadcasting(
         step_size=step_size, num_items=num_items, batch_size=batch_size
     )
     return jnp.tanh(step_size / 2) * (num_items - batch_size) / batch_size
@@ -102,7 +101,7 @@ def scir_step_size(inflation: Any, num_items: Any, batch_size: Any) -> Array:
         >>> round(float(scir_step_size(0.1, 1000, 100)), 4)
         0.0222
     """
-    inflation, num_items, batch_size = _as_arrays(
+    inflation, num_items, batch_size = _checks.broadcasting(
         inflation=inflation, num_items=num_items, batch_size=batch_size
     )
     slope = inflation * batch_size / jnp.maximum(num_items - batch_size, 0)
@@ -116,17 +115,8 @@ def scir_batch_size(inflation: Any, num_items: Any, step_size: Any) -> Array:
         >>> int(scir_batch_size(0.1, 1000, 0.02))
         91
     """
-    inflation, num_items, step_size = _as_arrays(
+    inflation, num_items, step_size = _checks.broadcasting(
         inflation=inflation, num_items=num_items, step_size=step_size
     )
     noise = jnp.tanh(step_size / 2)
     return jnp.ceil(num_items * noise / (inflation + noise)).astype(jnp.int32)
-
-
-def _as_arrays(**named: Any) -> list[Array]:
-    """Arrays of real numbers; a TypeError that names what is none."""
-    arrays = {name: _checks.numbers(name, value) for name, value in named.items()}
-    first, *others = arrays.items()
-    for other in others:
-        _checks.fitting(*first, *other)
-    return list(arrays.values())

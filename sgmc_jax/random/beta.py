@@ -38,8 +38,7 @@ def log_beta(key: jax.Array, a: ArrayLike, b: ArrayLike) -> tuple[jax.Array, jax
     Reference:
         Devroye (1986), Non-uniform random variate generation, chapter IX, theorem 4.1.
     """
-    shapes = _checks.numbers("a", a), _checks.numbers("b", b)
-    _checks.fitting("a", shapes[0], "b", shapes[1])
-    logs = log_gamma(key, jnp.stack(jnp.broadcast_arrays(*shapes), axis=-1))
+    a, b = jnp.broadcast_arrays(*_checks.broadcasting(a=a, b=b))
+    logs = log_gamma(key, jnp.stack((a, b), axis=-1))
     log_odds = logs[..., 0] - logs[..., 1]
     return jax.nn.log_sigmoid(log_odds), jax.nn.log_sigmoid(-log_odds)

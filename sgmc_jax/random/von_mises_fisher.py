@@ -72,7 +72,7 @@ def von_mises_fisher(
     mean = _checks.numbers("mean_direction", mean_direction)
     kappa = _checks.numbers("concentration", concentration)
     _check(mean_direction, mean.shape, concentration)
-    _checks.fitting("the leading axes of mean_direction", mean[..., 0], "concentration", kappa)
+    _checks.fitting(mean_direction=mean, concentration=kappa[..., None])
     dtype = jnp.result_type(mean, kappa)
     return _draw(key, mean.astype(dtype), kappa.astype(dtype), tuple(shape))
 

@@ -102,7 +102,7 @@ class Divergence(eqx.Module):
 
     def __init__(self, gamma: str | Callable = "exact"):
         if not callable(gamma):
-            _checks.choice("gamma", gamma, (*GAMMAS, "a function"))
+            _checks.choice("gamma", gamma, GAMMAS, " or a function")
         self.how = gamma if isinstance(gamma, str) else "own"
         self.own = as_function(gamma, "gamma", ("position",)) if callable(gamma) else None
 

@@ -25,6 +25,7 @@ from tests.fuzz.calls import Call, calls
 HOME = str(Path(sgmc_jax.__file__).parent)
 CALLS = str(Path(__file__).with_name("calls.py"))
 REFUSALS = (TypeError, ValueError, ImportError, FloatingPointError)
+X = np.random.default_rng(5).normal(size=(20, 2))  # data by mistake
 SECONDS = 60  # a call that takes longer hangs
 
 
@@ -60,9 +61,6 @@ def junk() -> list[Any]:
     objects = [object(), print, lambda: None, lambda x: x, lambda x: None, object, jnp.sum]
     own = [sgmc_jax.Sphere(), sgmc_jax.Uniform(3), sgmc_jax.Full(), jax.random.key(1)]
     return numbers + arrays + trees + objects + own
-
-
-X = np.random.default_rng(5).normal(size=(20, 2))
 
 
 def spoil(source: random.Random, call: Call, pool: list[Any]) -> tuple[Call, dict[str, Any]]:

@@ -227,6 +227,8 @@ def test_an_epoch_sees_every_item_once():
 
 
 def test_given_weighs_a_streamed_batch():
+    batch, _ = Given(total=10**10).draw(KEY, (), jnp.arange(5.0))  # more than 32 bits hold
+    np.testing.assert_allclose(batch.weight, np.full(5, 2e9))
     batch, _ = Given(total=100).draw(KEY, (), jnp.arange(5.0))
     np.testing.assert_allclose(batch.weight, 20.0)
 

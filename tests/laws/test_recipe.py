@@ -291,6 +291,10 @@ WRONG = {
     "curl": (lambda: recipe(NORMAL, 1.0, jnp.eye(2), 0.1), "curl must be antisymmetric.*2"),
     "shape": (lambda: recipe(NORMAL, jnp.eye(3), None, 0.1), "diffusion must be a matrix over.*3"),
     "gamma": (lambda: recipe(NORMAL, 1.0, None, 0.1, gamma="none"), "gamma must be one of.*'none'"),
+    "gamma in words": (
+        lambda: recipe(NORMAL, 1.0, None, 0.1, gamma="a function"),
+        "gamma must be one of .* or a function, got 'a function'",
+    ),
     "own gamma": (
         lambda: recipe(NORMAL, diffusion, None, 0.1, gamma=lambda x: 1.0),
         "gamma must have the structure and the shapes of the position",

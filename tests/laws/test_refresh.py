@@ -12,6 +12,7 @@ from sgmc_jax import (
     Full,
     FunctionModel,
     Minibatch,
+    PolynomialDecay,
     Product,
     Sphere,
     TableCounts,
@@ -19,11 +20,13 @@ from sgmc_jax import (
     cycle,
     draw,
     gibbs,
+    repeat,
     sample,
     scir,
     sggmc,
     sghmc,
     sgld,
+    thin,
 )
 from sgmc_jax.kernels import Splitting
 from sgmc_jax.random import log_gamma
@@ -148,13 +151,22 @@ def test_momenta_of_another_metric_are_seen(monkeypatch):
         test_momenta_have_the_law_of_the_metric_that_another_block_has_changed()
 
 
-def normal_of_two_temperatures():
+TURNS = {
+    "alone": lambda kernel: kernel,
+    "thin": lambda kernel: thin(kernel, 2),
+    "repeat": lambda kernel: repeat(kernel, 2),
+    "cycle": lambda kernel: cycle(kernel, kernel),
+}
+LONGER = [pytest.param(name, marks=pytest.mark.full) for name in TURNS if name != "alone"]
+
+
+def normal_of_two_temperatures(wrap):
     """x | T ~ N(0, T), T in {1/2, 2} exactly: means of T > 1 and of x^2 / 1.25."""
     grad = Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full())
     temperatures = jnp.array([0.5, 2.0])
 
     def x(rest):
-        return sghmc(grad, 0.3, friction=0.1, temperature=rest["t"], word="BAOAB")
+        return TURNS[wrap](sghmc(grad, 0.3, 0.1, temperature=rest["t"], word="BAOAB"))
 
     def t(rest):
         log_density = -0.5 * (rest["x"] ** 2 / temperatures + jnp.log(temperatures))
@@ -167,18 +179,30 @@ def normal_of_two_temperatures():
     return run_law(KEY, gibbs(x=x, t=t), start, None, reduce=moments, **LONG).trace.mean
 
 
-def test_momenta_have_the_temperature_that_another_block_has_changed():
-    values = normal_of_two_temperatures()
+@pytest.mark.parametrize("wrap", ["alone", *LONGER])
+def test_momenta_have_the_temperature_that_another_block_has_changed(wrap):
+    values = normal_of_two_temperatures(wrap)
     check_law(values[:, :1], np.array([0.5]), 0.03)
     check_law(values[:, 1:], np.array([1.0]), 0.06)
 
 
 @pytest.mark.full
-def test_momenta_of_another_temperature_are_seen(monkeypatch):
+@pytest.mark.parametrize("wrap", TURNS)
+def test_momenta_of_another_temperature_are_seen(wrap, monkeypatch):
     """Planted."""
     monkeypatch.setattr(Splitting, "_heated", lambda self, state: state)
     with pytest.raises(AssertionError, match="standard errors"):
-        test_momenta_have_the_temperature_that_another_block_has_changed()
+        test_momenta_have_the_temperature_that_another_block_has_changed(wrap)
+
+
+def test_a_schedule_of_its_own_leaves_a_momentum_as_it_is():
+    """What a schedule says of the next step is no news to a momentum."""
+    grad = Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full())
+    kernel = sghmc(grad, 0.3, temperature=PolynomialDecay(4.0, power=1.0))
+    state = kernel.init(KEY, jnp.ones(()), None)
+    for _ in range(3):
+        state, _ = kernel.step(KEY, state, None)
+        assert kernel.retarget(KEY, state, None).momentum == state.momentum
 
 
 # ------------------------------------------------------------------ sums of another target
