@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,11 +14,10 @@ from jaxtyping import Array, PyTree
 from . import _checks, _returned, _tree
 from ._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
 from .collective import holds_collective
-from .combinators import Metropolis, metropolis, repeat
 from .contract import Contract, times
 from .spaces import Euclidean, Space
 from .spaces.space import as_space
-from .transitions import GeodesicFlow, GradientKick, Phase, Transition, check_phase
+from .transitions import Phase, Transition, check_phase
 from .transitions.noise import add_counts
 
 
@@ -318,27 +316,3 @@ def _num_estimates(pieces: list[Transition], fresh: bool) -> int:
 
 def _norm(gradient: Estimate | None) -> Array:
     return jnp.zeros(()) if gradient is None else optax.tree.norm(gradient.value)
-
-
-def leapfrog(
-    grad: Estimator, step_size: Any, num_steps: int, space: Space | None = None
-) -> Metropolis:
-    """Hamiltonian Monte Carlo, of which `hmc` tells more: the word BAB, repeated, then a test.
-
-    Args:
-        grad: an exact estimator with a log density.
-        step_size: h > 0.
-        num_steps: the number of leapfrog steps.
-        space: where positions live, R^n by default; a metric of its own is the mass of a momentum.
-    """
-    word = Splitting("BAB", {"A": GeodesicFlow(), "B": GradientKick()}, grad, step_size, space)
-    energy, redraw = partial(_energy, space=word.space), partial(_redraw, space=word.space)
-    return metropolis(repeat(word, num_steps), energy, redraw)
-
-
-def _energy(state: SplittingState, space: Space) -> Array:
-    return -state.gradient.logdensity + space.squared_norm(state.position, state.momentum) / 2
-
-
-def _redraw(key: Any, state: SplittingState, space: Space) -> SplittingState:
-    return state._replace(momentum=space.normal(key, state.position))

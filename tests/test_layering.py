@@ -35,7 +35,7 @@ LAYERS = [
         "schedules",
         "transformed",
     },
-    {"splitting"},
+    {"splitting", "trajectory"},
     {"gradients", "families", "processes"},
     {"kernels", "bnp", "models", "vi"},
     {"checkpoint", "engines", "diagnostics", "evaluation"},

@@ -19,7 +19,7 @@ from .._types import Estimate, Estimator, split
 from ..collective import Collective
 from ..random.slots import slot_normal
 from ..spaces import Euclidean
-from ..splitting import leapfrog
+from ..trajectory import leapfrog
 from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, Hyper, RowLikelihood
 
 

@@ -12,7 +12,12 @@ from .hmc import hmc
 
 
 def gmc(
-    grad: Estimator, space: Space, step_size: Any, num_integration_steps: int = 10
+    grad: Estimator,
+    space: Space,
+    step_size: Any,
+    num_integration_steps: int = 10,
+    *,
+    jitter: Any = 0.2,
 ) -> Metropolis:
     """Geodesic Monte Carlo: `hmc` on a manifold, with all data and a Metropolis test.
 
@@ -24,19 +29,21 @@ def gmc(
     min(1, exp(H(x, v) - H(x', v'))), H(x, v) = -log p(x) + |v|^2 / 2.
 
     Targets:
-        p(x) with respect to the Riemannian volume, exactly, for every h and L.
+        p(x) with respect to the Riemannian volume, exactly, for every h, L and jitter.
 
     Args:
         grad: an exact estimator, `Minibatch(model, Full())`, whose model's log density is that with
             respect to the volume.
         space: where positions live.
-        step_size: h > 0.
+        step_size: h > 0, a number.
         num_integration_steps: L, the number of leapfrog steps.
+        jitter: the largest relative change of h from one trajectory to the next, as in `hmc`.
 
     Returns:
         A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energy error).
 
     Raises:
+        TypeError: if the step size is a schedule.
         ValueError: if the estimator is not exact or a number is out of its range; at `sample`'s
             door, if the position is off the space.
 
@@ -52,4 +59,4 @@ def gmc(
     Reference:
         Byrne and Girolami (2013), Geodesic Monte Carlo on embedded manifolds, algorithm 1.
     """
-    return hmc(grad, step_size, num_integration_steps, space=as_space(space))
+    return hmc(grad, step_size, num_integration_steps, space=as_space(space), jitter=jitter)

@@ -8,7 +8,7 @@ from .. import _checks
 from .._types import Estimator
 from ..combinators import Metropolis
 from ..spaces import Space
-from ..splitting import leapfrog
+from ..trajectory import leapfrog
 
 
 def hmc(
@@ -17,6 +17,7 @@ def hmc(
     num_integration_steps: int = 10,
     *,
     space: Space | None = None,
+    jitter: Any = 0.2,
 ) -> Metropolis:
     """Hamiltonian Monte Carlo with the exact gradient: leapfrog steps and a Metropolis test.
 
@@ -25,21 +26,25 @@ def hmc(
         v <- v + h g(x) / 2,   x <- x + h v,   v <- v + h g(x) / 2,
 
     and the result accepted with probability min(1, exp(H(x, v) - H(x', v'))), H(x, v) = -log p(x) +
-    |v|^2 / 2. On a manifold x moves along geodesics (geodesic Monte Carlo).
+    |v|^2 / 2. On a manifold x moves along geodesics (geodesic Monte Carlo). Each trajectory has a
+    step size of its own, uniform between (1 - jitter) h and (1 + jitter) h: one whose length is
+    near a period of some direction would bring that back to where it was, step after step.
 
     Targets:
-        p(x) exactly, for every h and L.
+        p(x) exactly, for every h, L and jitter.
 
     Args:
         grad: an exact estimator, `Minibatch(model, Full())`.
-        step_size: h > 0.
+        step_size: h > 0, a number.
         num_integration_steps: L, the number of leapfrog steps.
         space: where positions live, R^n by default.
+        jitter: the largest relative change of h, in [0, 1); 0 for trajectories of one length.
 
     Returns:
         A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energy error).
 
     Raises:
+        TypeError: if the step size is a schedule.
         ValueError: if the estimator is not exact or a number is out of its range.
 
     Example:
@@ -51,7 +56,8 @@ def hmc(
         (20, 2)
 
     Reference:
-        Duane et al. (1987), Hybrid Monte Carlo; Byrne and Girolami (2013), algorithm 1, on
+        Duane et al. (1987), Hybrid Monte Carlo; Neal (2011), MCMC using Hamiltonian dynamics,
+        section 4.2, on periods and their remedy; Byrne and Girolami (2013), algorithm 1, on
         manifolds.
     """
     _checks.whole("num_integration_steps", num_integration_steps)
@@ -61,4 +67,4 @@ def hmc(
             "grad must be exact, such as Minibatch(model, Full()): a Metropolis test on a "
             "minibatch does not leave the posterior invariant"
         )
-    return leapfrog(grad, step_size, num_integration_steps, space)
+    return leapfrog(grad, step_size, num_integration_steps, space, jitter=jitter)

@@ -52,4 +52,4 @@ def mala(grad: Estimator, step_size: Any, *, space: Space | None = None) -> Metr
     if callable(step_size):
         raise TypeError("step_size must be a number for mala: a schedule breaks detailed balance")
     leap = jnp.sqrt(2 * _checks.as_real(step_size, "step_size"))
-    return hmc(grad, leap, num_integration_steps=1, space=space)
+    return hmc(grad, leap, num_integration_steps=1, space=space, jitter=0.0)

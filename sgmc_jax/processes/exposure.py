@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -42,9 +41,7 @@ def exposure(measure: RateMeasure, counts: CountLikelihood, num_items: Any) -> F
     high = _FAR - jnp.log(jnp.minimum(c, 1))
     step = (high - low) / (_NODES - 1)
     s = low + step * jnp.arange(_NODES)
-    log_theta = jax.nn.log_sigmoid(s) if measure.bounded else s
-    slope = jax.nn.sigmoid(-s) if measure.bounded else 1.0
-    some = -jnp.expm1(num_items * counts.log_absent(log_theta))
-    each = some * slope * jnp.exp(log_theta + measure.log_rate(log_theta))
+    some = -jnp.expm1(num_items * counts.log_absent(measure.log_weight(s)))
+    each = some * jnp.exp(measure.log_density(s))
     before, after = each[0] / jnp.expm1((1 - d) * step), each[-1] / jnp.expm1((c + d) * step)
     return step * (before + jnp.sum(each) + after)

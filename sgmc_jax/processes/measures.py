@@ -49,6 +49,16 @@ class RateMeasure(eqx.Module):
     def tail(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
         """N(theta) = nu((theta, infinity)), the expected number of larger weights."""
 
+    def log_weight(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log theta at s, which is log theta itself, or its log odds where weights are below 1."""
+        return jax.nn.log_sigmoid(s) if self.bounded else s
+
+    def log_density(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log of the density of nu with respect to s."""
+        log_theta = self.log_weight(s)
+        slope = jax.nn.log_sigmoid(-s) if self.bounded else 0.0  # log of d log theta / ds
+        return self.log_rate(log_theta) + log_theta + slope
+
     @property
     def small(self) -> Array:
         """a c, the limit of theta nu(theta) at 0 where it is finite."""
@@ -77,6 +87,9 @@ class BetaProcess(RateMeasure):
 
     def log_rate(self, log_theta: Array) -> Array:
         return jnp.log(self.small) - log_theta + (self.concentration - 1) * log1mexp(log_theta)
+
+    def log_density(self, s: Array) -> Array:
+        return jnp.log(self.small) - self.concentration * jax.nn.softplus(s)
 
     def tail(self, log_theta: Array) -> Array:
         """a c times the integral of (1 + e^s)^-c over s > log theta - log(1 - theta)."""
@@ -189,6 +202,10 @@ class StableBetaProcess(DiscountedMeasure):
     def log_rate(self, log_theta: Array) -> Array:
         c, d = self.concentration, self.discount
         return self.log_front - (1 + d) * log_theta + (c + d - 1) * log1mexp(log_theta)
+
+    def log_density(self, s: Array) -> Array:
+        power = -(self.concentration + self.discount) * jax.nn.softplus(s)
+        return self.log_front + self.discount * jax.nn.softplus(-s) + power
 
     def tail(self, log_theta: Array) -> Array:
         """By parts: theta^-d (1 - theta)^(c+d) / d, less c / d times that of theta^-d."""

@@ -1,5 +1,7 @@
 """Series representations: their rate measures, the laws of V, and places given weights."""
 
+import importlib
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -94,6 +96,46 @@ def test_the_number_and_the_mass_above_a_level(make, name, x64):
         assert abs(number / by_quadrature(measure, level) - 1) < 1e-3
         if name != "beta prime 1/2":
             assert abs(mass / by_quadrature(measure, level, 1) - 1) < 1e-3
+
+
+EXTREMES = {
+    "beta 1/20": BetaProcess(0.8, 0.05),
+    "beta 2000": BetaProcess(1.0, 2_000.0),
+    "gamma 300": GammaProcess(5.0, 300.0),
+    "generalized gamma .95": GeneralizedGammaProcess(1.0, 1.0, 0.95),
+    "stable beta .9": StableBetaProcess(1.0, 50.0, 0.9),
+    "beta prime 100": BetaPrimeProcess(1.0, 100.0),
+}
+QUICK = {"beta 3", "gamma 300"}
+INVERTED = [
+    pytest.param(measure, marks=[] if name in QUICK else pytest.mark.full, id=name)
+    for name, measure in {**MEASURES, **EXTREMES}.items()
+]
+
+
+def check_inverse(measure, num=200):
+    """N(N^-1(g)) = g, but for weights that a dtype does not hold."""
+    own, places = inverse_levy(measure), jnp.geomspace(1e-6, 1e3, num) * measure.mass
+    log_theta = log_tau(own, places, places)
+    held = (log_theta > -670) & (log_theta < (-1e-280 if measure.bounded else 670))
+    assert jnp.mean(held) > 0.8
+    np.testing.assert_allclose(measure.tail(log_theta[held]), places[held], rtol=2e-9)
+
+
+@pytest.mark.parametrize("measure", INVERTED)
+def test_the_inverse_of_the_tail(measure, x64):
+    measure = jax.tree.map(lambda x: jnp.asarray(x, float), measure)
+    check_inverse(measure)
+    ends = jnp.array([0.0, 1e-300, 1e-100, 1e-12, 1e-9, 1e9, 1e100, 1e300, jnp.inf])
+    log_theta = log_tau(inverse_levy(measure), ends, ends)
+    assert jnp.all(jnp.isfinite(log_theta)) and jnp.all(jnp.diff(log_theta)[3:] <= 0)
+
+
+def test_an_inverse_of_too_few_iterations_is_seen(x64, monkeypatch):
+    module = importlib.import_module("sgmc_jax.processes.inverse_levy")
+    monkeypatch.setattr(module, "_ITERATIONS", 2)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check_inverse(BetaProcess(*jnp.array([1.2, 2.2])), num=199)
 
 
 def is_constant(make, name):

@@ -13,7 +13,7 @@ from ...batching import Full
 from ...gradients import Minibatch
 from ...model import Model
 from ...spaces import Sphere
-from ...splitting import leapfrog
+from ...trajectory import leapfrog
 from .density import GivenProportions, Prior
 from .proportions import ProportionMoves, Proportions
 
