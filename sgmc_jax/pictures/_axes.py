@@ -52,7 +52,8 @@ def real(name: str, value: Any, *shape: str | int) -> np.ndarray:
     if not array.size:
         raise ValueError(f"{name} must have something to draw, got shape {array.shape}")
     array = array.astype(np.float64)
-    _checks.finite(name, array)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
     return array
 
 

@@ -64,7 +64,7 @@ def plot_sphere(
     names = {f"{name}label": f"x[{i}]" for i, name in enumerate("xyz")}
     ticks = {f"{name}ticks": (-1, 0, 1) for name in "xyz"}
     ax.set(**limits, **names, **ticks)
-    ax.set_box_aspect((1, 1, 1))
+    ax.set_box_aspect((1, 1, 1), zoom=0.85)  # the labels are inside the figure
     _axes.legend(ax, len(chains))
     return ax
 
