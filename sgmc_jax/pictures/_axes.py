@@ -27,14 +27,15 @@ def several(axes: Any, num: int, columns: int, size: tuple[float, float]) -> np.
         figure = _figure((columns * size[0], rows * size[1]))
         made = [figure.add_subplot(rows, columns, i + 1) for i in range(num)]
         return np.array(made, object)
-    given = np.array(axes, object).ravel()
+    flat = axes.flat if isinstance(axes, np.ndarray) else axes
+    given = [*flat] if isinstance(axes, np.ndarray | list | tuple) else [axes]
     for ax in given:
         _require_axes("axes", ax, "rectilinear")
     if len(given) < num:
         raise ValueError(f"axes must be at least {num}, one for each picture, got {len(given)}")
     for ax in given[num:]:
         ax.set_axis_off()
-    return given[:num]
+    return np.array(given[:num], object)
 
 
 def legend(ax: Any, num: int, **options: Any) -> None:

@@ -59,8 +59,8 @@ def plot_clusters(
     table = cluster_table(partition, points, columns=columns)
     if values.shape[1] < 2:
         raise ValueError(f"points must have two columns or more, got shape {values.shape}")
-    for sd in sds if isinstance(sds, Sequence) else [sds]:
-        _checks.positive("sds", sd)
+    _checks.number("sds", sds)
+    _checks.positive("sds", sds)
     names = [name.removesuffix(" mean") for name in table.columns if name.endswith(" mean")]
     plane, axis_names = _principal(values) if len(names) > 2 else (values, names)
     ax, labels, size = _axes.one(ax), np.asarray(partition), table.columns["size"]
@@ -68,7 +68,7 @@ def plot_clusters(
         own = plane[labels == int(name)]
         said = f"{name}: {len(own)} item{'s' * (len(own) > 1)}"
         ax.scatter(*own.T, s=8, color=[colour], label=said if i < _SHOWN else f"_{said}")
-        for sd in sds if len(own) > 2 else ():
+        for sd in np.ravel(sds) if len(own) > 2 else ():
             ax.add_patch(_ellipse(own, sd, colour))
     ax.set(xlabel=axis_names[0], ylabel=axis_names[1])
     ax.autoscale_view()
