@@ -1,4 +1,4 @@
-"""The pictures of the gallery, from the notebooks' outputs, and those of the guide's page of pictures.
+"""The pictures of the gallery, from the notebooks' outputs, and of the guide's page of pictures.
 
 `python docs/gallery_pictures.py`; the page is run from top to bottom for its own.
 """
