@@ -1,10 +1,15 @@
-"""The pictures of the gallery, from the notebooks' outputs: `python docs/gallery_pictures.py`."""
+"""The pictures of the gallery, from the notebooks' outputs, and of the guide's page of pictures.
+
+`python docs/gallery_pictures.py`; the page is run from top to bottom for its own.
+"""
 
 import base64
 import io
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,25 +28,45 @@ SHOWN = {
     "dependent_data": 0,
     "tuning": 1,
 }
+# of the page, the names of its axes
+DRAWN = ("trace", "ksd", "clusters", "features", "topics", "sphere")
 
 
-def picture(name: str, number: int) -> Image.Image:
+def stored(name: str, number: int) -> bytes:
+    """A picture among the outputs of a notebook."""
     cells = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text())["cells"]
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", ())]
     found = [data["image/png"] for data in outputs if "image/png" in data]
-    image = Image.open(io.BytesIO(base64.b64decode(found[number]))).convert("RGB")
+    return base64.b64decode(found[number])
+
+
+def drawn() -> dict[str, bytes]:
+    """The pictures that the page draws."""
+    text, names, made = (ROOT / "docs" / "guide" / "pictures.md").read_text(), {}, {}
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(block, names)
+    for name in DRAWN:
+        file = io.BytesIO()
+        np.ravel(names[name])[0].figure.savefig(file, dpi=100)
+        made[name] = file.getvalue()
+    return made
+
+
+def small(png: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(png)).convert("RGB")
     size = (WIDTH, round(image.height * WIDTH / image.width)) if image.width > WIDTH else image.size
-    small, best = image.resize(size, Image.Resampling.LANCZOS), Image.Quantize.MAXCOVERAGE
-    return small.quantize(COLOURS, best, dither=Image.Dither.NONE)
+    resized, best = image.resize(size, Image.Resampling.LANCZOS), Image.Quantize.MAXCOVERAGE
+    return resized.quantize(COLOURS, best, dither=Image.Dither.NONE)
 
 
 def main() -> None:
-    folder = ROOT / "docs" / "images" / "gallery"
-    folder.mkdir(exist_ok=True)
-    for name, number in SHOWN.items():
-        path = folder / f"{name}.png"
-        picture(name, number).save(path, optimize=True)
-        print(f"{name}: {path.stat().st_size / 1000:.0f} kB")
+    notebooks = {name: stored(name, number) for name, number in SHOWN.items()}
+    for folder, pictures in {"gallery": notebooks, "pictures": drawn()}.items():
+        for name, png in pictures.items():
+            path = ROOT / "docs" / "images" / folder / f"{name}.png"
+            path.parent.mkdir(exist_ok=True)
+            small(png).save(path, optimize=True)
+            print(f"{folder}/{name}: {path.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

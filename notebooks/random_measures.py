@@ -37,13 +37,13 @@ from sgmc_jax.bnp import (
 from sgmc_jax.evaluation import (
     NewItems,
     bnb_proportions,
-    feature_images,
     held_out_error,
     perplexity,
     top_words,
     topic_counts,
     word_distributions,
 )
+from sgmc_jax.pictures import plot_features
 from sgmc_jax.processes import Bernoulli, StableBetaProcess, rejection
 
 KEY, RNG = jax.random.key(0), np.random.default_rng(0)
@@ -105,7 +105,7 @@ plt.show()
 # %%
 run = sample(KEY, kernels["both in turn"], None, images, num_steps=400, record=record)
 counts, laws = jax.tree.map(jnp.asarray, run.trace)
-feature_images(laws.parameters[-1], counts[-1], (6, 6))
+plot_features(laws.parameters[-1], (6, 6), counts=counts[-1])[0].figure
 
 # %% [markdown]
 # What the draws say of images that they have not seen: the distance from the nearest sum of
@@ -125,7 +125,7 @@ print("log density", told.mean().round(2), "of at best", best.mean().round(2))
 
 # %%
 drawn, _ = jax.tree.map(lambda x: x[-1], laws).draw(KEY, 8)
-feature_images(drawn, np.ones(8), (6, 6))
+plot_features(drawn, (6, 6))[0].figure
 
 # %% [markdown]
 # ## Another measure
@@ -167,7 +167,7 @@ def judged(state, info):
 
 run = sample(KEY, kernel, start, documents, num_steps=300, record=judged)
 counts, found, share = (jnp.asarray(part) for part in run.trace)
-feature_images(found[-1], counts[-1], (5, 5), num=10, columns=10)
+plot_features(found[-1], (5, 5), counts=counts[-1], num=10, columns=10)[0].figure
 
 # %%
 names = [f"{row}{column}" for row in "abcde" for column in "12345"]

@@ -194,6 +194,15 @@ def fitting(**named: Any) -> None:
         raise ValueError(f"{names} must broadcast, got shapes {got}") from None
 
 
+def shaped(name: str, value: Any, *shape: str | int) -> None:
+    """Raise unless the array has these lengths, a name being any length, and no other axes."""
+    got = np.shape(value)
+    same = [a == b for a, b in zip(got, shape) if not isinstance(b, str)]
+    if len(got) != len(shape) or not all(same):
+        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+        raise ValueError(f"{name} must have the shape ({wanted}), got {got}")
+
+
 def random_key(value: Any) -> None:
     """Raise unless `value` is one JAX key, typed or raw."""
     dtype, ndim = getattr(value, "dtype", None), getattr(value, "ndim", None)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain, count
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
+
+from .collective import Dist
 
 _DIMENSIONS = ("kernel", "chain", "draw")
 
@@ -27,6 +30,22 @@ def named(axes: tuple[str, ...], *trees: PyTree) -> dict[str, np.ndarray]:
             leaf = np.moveaxis(leaf, 0, 2)
         found[_unused(".".join(parts) or "x", {*found, *_DIMENSIONS})] = leaf
     return found
+
+
+def scalars(leaves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Every scalar of such leaves, (chain, draw), named by its leaf and its index in it."""
+    return {
+        name + at(i): x[(slice(None), slice(None), *i)]
+        for name, x in leaves.items()
+        for i in np.ndindex(x.shape[2:])
+    }
+
+
+def without_items(trace: PyTree) -> PyTree:
+    """The draws but for what is of the items."""
+    is_dist = lambda x: isinstance(x, Dist)
+    shared = lambda x: x._replace(local=None) if is_dist(x) else x
+    return jax.tree.map(shared, trace, is_leaf=is_dist)
 
 
 def at(index: tuple[int, ...]) -> str:

@@ -13,10 +13,9 @@ from jaxtyping import Array, PyTree
 
 from ._types import Data
 from .advice import means, remarks
-from .collective import Dist
 from .inference_data import to_arviz
 from .model import Model
-from .named import at, named
+from .named import named, scalars, without_items
 from .summary import Summary, convergence, statistics
 
 
@@ -188,21 +187,21 @@ class Run(eqx.Module):
         """
         if isinstance(self.trace, Moments):
             raise ValueError("summary needs draws, but this run kept moments only")
-        leaves = named(self.axes, _without_items(self.trace))
-        names = [name + at(i) for name, x in leaves.items() for i in np.ndindex(x.shape[2:])]
+        leaves = named(self.axes, without_items(self.trace))
+        names = tuple(scalars(leaves))
         parts = [statistics(x) for x in leaves.values()]
         columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         stopped, info = np.asarray(self.stopped), self.info.kernel
         num_draws = next(iter(leaves.values())).shape[1]
         return Summary(
-            tuple(names),
+            names,
             columns,
             stopped.size,
             num_draws,
             int(np.sum(stopped >= 0)),
             min(means(info, "acceptance"), default=None),
             max(means(info, "excess_temperature"), default=None),
-            (*remarks(info), *convergence(tuple(names), columns)),
+            (*remarks(info), *convergence(names, columns)),
         )
 
 
@@ -214,10 +213,3 @@ def _joined(x: np.ndarray, y: np.ndarray, axis: int, grown: bool) -> np.ndarray:
         raise ValueError(f"later must keep what this run kept, of shape {x.shape}, got {y.shape}")
     room.insert(axis, 0)
     return np.concatenate([np.pad(x, [(0, n) for n in room]), y], axis)
-
-
-def _without_items(trace: PyTree) -> PyTree:
-    """The draws but for what is of the items."""
-    is_dist = lambda x: isinstance(x, Dist)
-    shared = lambda x: x._replace(local=None) if is_dist(x) else x
-    return jax.tree.map(shared, trace, is_leaf=is_dist)

@@ -41,6 +41,7 @@ LAYERS = [
     {"checkpoint", "engines", "diagnostics", "evaluation"},
     {"advice", "inference_data", "named", "run", "summary", "runner"},
     {"sample", "tune"},
+    {"pictures"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 # transitions act on spaces, and batchers draw random subsets: the one edge inside a layer

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 API = (ROOT / "docs" / "api.md").read_text()
 LISTED = ["sgmc_jax", "sgmc_jax.bnp", "sgmc_jax.models"]  # name by name
 PAGES = LISTED + [
-    f"sgmc_jax.{name}" for name in ("kernels", "combinators", "gradients", "spaces", "evaluation")
+    f"sgmc_jax.{name}"
+    for name in ("kernels", "combinators", "gradients", "spaces", "evaluation", "pictures")
 ]
 
 

@@ -17,7 +17,8 @@ from sgmc_jax.bnp import (
     slice_crm,
     slice_features,
 )
-from sgmc_jax.evaluation import NewItems, feature_images
+from sgmc_jax.evaluation import NewItems
+from sgmc_jax.pictures import plot_features
 from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
 
 from ..common import Options, load, table, timed
@@ -57,7 +58,7 @@ def run(options: Options) -> str:
             last[start, name] = done.state
     state = last["seeds", "slice_features"]
     counts = jax.device_get(state.sums.counts)
-    figure = feature_images(state.position.shared["parameters"], counts, (6, 6))
-    figure.savefig(options.out / "images.png", dpi=120)
+    images = plot_features(state.position.shared["parameters"], (6, 6), counts=counts)
+    images[0].figure.savefig(options.out / "images.png", dpi=120)
     header = ["start", "sampler", "features", "held-out log density", "ms a step"]
     return table(header, rows)

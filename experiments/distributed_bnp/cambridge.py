@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
-from sgmc_jax.evaluation import NewItems, feature_images
+from sgmc_jax.evaluation import NewItems
+from sgmc_jax.pictures import plot_features
 
 from ..common import Options, curves, table, timed
 
@@ -50,8 +51,8 @@ def run(options: Options) -> str:
         rows.append([f"{n:,}", blocks, name, *cells, f"{1e3 * done.seconds:.1f}"])
     curves(options.out / "figure4.png", {f"{n:,} images": scores}, ("step", "held-out"))
     both = np.concatenate([planted, found["seeds"]])
-    figure = feature_images(both, np.ones(len(both)), (6, 6), columns=4)
-    figure.savefig(options.out / "figure6.png", dpi=120)
+    images = plot_features(both, (6, 6), columns=4)
+    images[0].figure.savefig(options.out / "figure6.png", dpi=120)
     header = ["images", "blocks", "start", "held-out", "features", "smallest cosine", "ms a step"]
     return table(header, rows)
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
-from sgmc_jax.evaluation import feature_images
+from sgmc_jax.pictures import plot_features
 
 from ..common import Options, load, table, timed
 
@@ -30,8 +30,8 @@ def run(options: Options) -> str:
     done = timed(options.key, kernel, start, items, record, num)
     active, noise = done.trace
     theta = done.state.position.shared["parameters"]
-    figure = feature_images(theta, done.state.sums.counts, (19, 19))
-    figure.savefig(options.out / "figure7.png", dpi=120)
+    images = plot_features(theta, (19, 19), counts=done.state.sums.counts)
+    images[0].figure.savefig(options.out / "figure7.png", dpi=120)
     explained = 1 - float(noise[-1]) ** 2
     row = [len(x), 32, num, int(active[-1]), f"{noise[-1]:.3f}", f"{explained:.2f}"]
     header = [

@@ -157,4 +157,6 @@ def _named_columns(
     names = [f"x[{i}]" for i in range(values.shape[1])] if names is None else list(map(str, names))
     if len(names) != values.shape[1]:
         raise ValueError(f"columns must be {values.shape[1]} names, got {len(names)}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"columns must have names of their own, got {_checks.shown(names)}")
     return values, names

@@ -9,7 +9,6 @@ from .new_items import NewItems as NewItems
 from .perplexity import infer_proportions as infer_proportions
 from .perplexity import perplexity as perplexity
 from .perplexity import word_probabilities as word_probabilities
-from .pictures import feature_images as feature_images
 from .topics import bnb_proportions as bnb_proportions
 from .topics import dirichlet_proportions as dirichlet_proportions
 from .topics import hdp_concentrations as hdp_concentrations

@@ -1,4 +1,4 @@
-"""Arrays as arguments: refused where their shape does not fit, and in the order of their use."""
+"""Arrays as arguments, refused where their shape does not fit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array
 
 from .. import _checks
 from ..arrays import real_array
@@ -16,7 +16,7 @@ from ..bnp import Groups
 def floating(name: str, value: Any, *shape: str | int) -> Array:
     """The argument as a floating array of these lengths, a name being any length."""
     _checks.number(name, value)
-    fitting(name, value, *shape)
+    _checks.shaped(name, value, *shape)
     return real_array(value)
 
 
@@ -25,17 +25,8 @@ def whole(name: str, value: Any, *shape: str | int) -> Array:
     dtype = jnp.result_type(value)
     if not (jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)):
         raise TypeError(f"{name} must be whole numbers, got {dtype}")
-    fitting(name, value, *shape)
+    _checks.shaped(name, value, *shape)
     return jnp.asarray(value)
-
-
-def fitting(name: str, value: Any, *shape: str | int) -> None:
-    """Raise unless the last axes are of these lengths, and there are no others."""
-    got = np.shape(value)
-    same = [a == b for a, b in zip(got, shape) if not isinstance(b, str)]
-    if len(got) != len(shape) or not all(same):
-        wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
-        raise ValueError(f"{name} must have the shape ({wanted}), got {got}")
 
 
 def words(name: str, documents: Any, vocabulary: int) -> tuple[Array, Array]:
@@ -52,13 +43,3 @@ def words(name: str, documents: Any, vocabulary: int) -> tuple[Array, Array]:
                 f"{name} must have words 0 to {vocabulary - 1}, got {seen.min()} to {seen.max()}"
             )
     return jnp.where(present, items, 0), present
-
-
-def most_used(name: str, counts: Any, num: int) -> Int[np.ndarray, " K"]:
-    """The rows in use, the most used first, of `num` rows; those as often used in their order."""
-    fitting(name, counts, num)
-    if not _checks.is_concrete(counts):
-        raise TypeError(f"{name} must be concrete: how many are in use is not known inside of jit")
-    counts = np.asarray(counts)
-    order = np.argsort(-counts, kind="stable")
-    return order[: np.count_nonzero(counts > 0)]

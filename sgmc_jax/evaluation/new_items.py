@@ -16,7 +16,7 @@ from .._checks import real, real_tree
 from ..arrays import product
 from ..processes import BetaBernoulli
 from ..random import poisson
-from ._arrays import fitting, floating
+from ._arrays import floating
 
 _MOST = 16  # features whose entries are summed out
 _BORN = 24  # new features of one item, beyond which lies less than 1e-10 where 5 are expected
@@ -82,16 +82,16 @@ class NewItems(eqx.Module):
     feature_scale: Float[Array, ""] = eqx.field(converter=real("feature_scale"), default=1.0)
 
     def __check_init__(self):
-        fitting("parameters", self.parameters, "K", "D")
-        fitting("weights", self.weights, len(self.parameters))
+        _checks.shaped("parameters", self.parameters, "K", "D")
+        _checks.shaped("weights", self.weights, len(self.parameters))
         for name in ("noise_scale", "feature_scale"):
-            fitting(name, getattr(self, name))
+            _checks.shaped(name, getattr(self, name))
             _checks.positive(name, getattr(self, name))
         _checks.positive("weights", self.weights, zero=True)
         if _checks.certainly(lambda w: w > 1, self.weights):
             raise ValueError(f"weights must be at most 1, got {jnp.max(self.weights)}")
         if self.births is not None:
-            fitting("births", self.births)
+            _checks.shaped("births", self.births)
             _checks.positive("births", self.births, zero=True)
 
     @classmethod
@@ -117,7 +117,7 @@ class NewItems(eqx.Module):
         if missing:
             wanted = "a sampler with BetaBernoulli and LinearGaussian"
             raise ValueError(f"shared must be of {wanted}, lacks {', '.join(missing)}")
-        fitting("counts", counts, len(shared["parameters"]))
+        _checks.shaped("counts", counts, len(shared["parameters"]))
         weights = jnp.asarray(counts) / (num_items + shared["concentration"])
         births = process.birth_rate(shared, num_items + 1)
         scales = shared["noise_scale"], births, shared["feature_scale"]

@@ -7,14 +7,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from ..bnp.slice_bnb import shapes
 from ..families import DirichletCategorical
 from ..processes import BetaProcess
-from ._arrays import fitting, floating, most_used, whole
+from ._arrays import floating, whole
+from .order import likeliest
 
 
 def word_distributions(
@@ -47,7 +47,7 @@ def word_distributions(
     """
     if not isinstance(family, DirichletCategorical):
         raise TypeError(f"family must be a DirichletCategorical, got {type(family).__name__}")
-    fitting("statistics.total", statistics.total, "K", family.size)
+    _checks.shaped("statistics.total", statistics.total, "K", family.size)
     mass = family.predictive(statistics).concentration
     if rest:
         mass = jnp.concatenate([mass, family.concentration.astype(mass.dtype)[None]])
@@ -105,7 +105,7 @@ def hdp_concentrations(shared: dict[str, Any], counts: Int[Array, " K"]) -> Floa
     if missing:
         raise ValueError(f"shared must be of an HDP sampler, lacks {', '.join(missing)}")
     weights = floating("shared['weights']", shared["weights"], "K")
-    fitting("counts", counts, len(weights))
+    _checks.shaped("counts", counts, len(weights))
     used = jnp.where(jnp.asarray(counts) > 0, weights, 0)
     return shared["group_concentration"] * jnp.append(used, shared["rest"])
 
@@ -136,7 +136,7 @@ def dirichlet_proportions(
     counts = whole("counts", counts, "G", "K")
     if counts.shape[1] + 1 == len(concentrations):
         counts = jnp.pad(counts, ((0, 0), (0, 1)))
-    fitting("counts", counts, "G", len(concentrations))
+    _checks.shaped("counts", counts, "G", len(concentrations))
     mass = concentrations + counts
     return mass / jnp.sum(mass, axis=1, keepdims=True)
 
@@ -215,11 +215,5 @@ def top_words(
         >>> top_words(topics, ["sea", "ship", "sun"], 2, counts=[4, 0, 9])
         [['sun', 'ship'], ['sea', 'ship']]
     """
-    if not hasattr(vocabulary, "__len__") or getattr(vocabulary, "ndim", 1) != 1:
-        raise TypeError(f"vocabulary must be a list of words, got {type(vocabulary).__name__}")
-    _checks.whole("num", num)
-    rows = np.asarray(floating("topics", topics, "K", len(vocabulary)))
-    if counts is not None:
-        rows = rows[most_used("counts", counts, len(rows))]
-    order = np.argsort(-rows, axis=1, kind="stable")[:, :num]
-    return [[str(vocabulary[word]) for word in row] for row in order]
+    slots, words = likeliest(topics, vocabulary, num, counts)
+    return [[str(vocabulary[word]) for word in row] for row in words]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _checks
 from .._types import Kernel
 from ..run import Run
 
@@ -65,27 +69,47 @@ class Tuned(NamedTuple):
     def plot(self, name: str | None = None, ax: Any = None) -> Any:
         """The discrepancies against one number of the settings, on matplotlib's axes, returned.
 
-        Args:
-            name: which one, by default the first of several values; there is a line for each
-                combination of the others.
-            ax: axes to draw on, by default new ones.
-        """
-        import matplotlib.pyplot as plt
+        There is a line for each combination of the others, a star at the setting chosen, and a
+        cross at the upper edge for each whose draws did not stay finite.
 
-        ax = plt.subplots()[1] if ax is None else ax
+        Args:
+            name: which one, by default the first number of several values.
+            ax: axes to draw on, by default new ones.
+
+        Raises:
+            ValueError: if the settings have no number of that name.
+        """
         varied = [n for n in self.setting if len({_shown(a.setting[n]) for a in self.arms}) > 1]
-        name = name or next(iter(varied), next(iter(self.setting)))
+        numbers = [n for n in self.setting if all(_is_number(a.setting[n]) for a in self.arms)]
+        if not numbers:
+            raise ValueError(f"plot needs a number among the settings, got {list(self.setting)}")
+        if name is None:
+            name = next((n for n in numbers if n in varied), numbers[0])
+        _checks.choice("name", name, numbers)
+        values = [float(arm.setting[name]) for arm in self.arms]
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots()[1]
         lines: dict[str, list[tuple[float, float]]] = {}
-        for arm in self.arms:
+        for arm, value in zip(self.arms, values):
             others = [f"{n} = {_shown(arm.setting[n])}" for n in varied if n != name]
-            lines.setdefault(", ".join(others), []).append((float(arm.setting[name]), arm.ksd))
+            lines.setdefault(", ".join(others), []).append((value, arm.ksd))
         for label, points in lines.items():
             ax.plot(*zip(*sorted(points), strict=True), "o-", label=label or None)
-        best = next(arm for arm in self.arms if arm.setting == self.setting)
-        ax.plot(float(best.setting[name]), best.ksd, "k*", markersize=12, label="chosen")
+        best = next(i for i, arm in enumerate(self.arms) if arm.setting == self.setting)
+        ax.plot(values[best], self.arms[best].ksd, "k*", markersize=12, label="chosen")
+        lost = [value for arm, value in zip(self.arms, values) if not np.isfinite(arm.ksd)]
+        if lost:
+            edge = {"transform": ax.get_xaxis_transform(), "clip_on": False}
+            ax.plot(lost, [1.0] * len(lost), "rx", label="not finite", **edge)
         ax.set(xscale="log", yscale="log", xlabel=name, ylabel="kernel Stein discrepancy")
         ax.legend()
         return ax
+
+
+def _is_number(value: Any) -> bool:
+    return np.ndim(value) == 0 and jnp.issubdtype(np.asarray(value).dtype, np.number)
 
 
 def _shown(value: Any) -> str:

@@ -57,6 +57,7 @@ def test_one_column_and_many_rows():
         (lambda: cluster_table(LABELS[:3], X), "label for each of 6 items"),
         (lambda: cluster_table(LABELS + 0.5, X), "whole numbers"),
         (lambda: cluster_table(LABELS, X, columns=["a"]), "2 names"),
+        (lambda: cluster_table(LABELS, X, columns=["a", "a"]), "names of their own"),
         (lambda: cluster_table(LABELS, X, draws=DRAWS[..., :5]), "draws must have a label"),
         (lambda: cluster_table(LABELS, np.ones((6, 2, 2))), "shape"),
         (lambda: cluster_table(LABELS, np.array(["a"] * 6)), "numbers"),

@@ -1,14 +1,13 @@
 """Held-out errors against all entries, one after the other."""
 
 import itertools
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax.evaluation import feature_images, held_out_error
+from sgmc_jax.evaluation import held_out_error
 
 KEY, RNG = jax.random.key(0), np.random.default_rng(0)
 VALUES, ITEMS = RNG.normal(size=(4, 6)), 2 * RNG.normal(size=(9, 6))
@@ -54,30 +53,3 @@ def test_free_slots_change_nothing_and_draws_are_mapped():
 def test_bad_input(change, message):
     with pytest.raises(ValueError, match=message):
         held_out_error(KEY, **({"parameters": VALUES, "items": ITEMS} | change))
-
-
-def images(*args, **kwargs):
-    pytest.importorskip("matplotlib")
-    return [np.asarray(ax.images[0].get_array()) for ax in feature_images(*args, **kwargs).axes]
-
-
-def test_features_in_use_are_shown_the_most_used_first():
-    counts = jnp.array([2, 0, 7, 2])
-    shown = images(VALUES, counts, (2, 3))
-    np.testing.assert_allclose(shown, VALUES[[2, 0, 3]].reshape(3, 2, 3), atol=1e-6)
-    assert len(images(VALUES, counts, (2, 3), num=1)) == 1
-
-
-def test_bad_images(monkeypatch):
-    for counts, shape, message in [
-        ([1, 1, 1, 1], (2, 2), r"shape must be two numbers whose product is 6, got \(2, 2\)"),
-        ([1, 1], (2, 3), r"counts must have the shape \(4,\), got \(2,\)"),
-        ([0, 0, 0, 0], (2, 3), "counts must be positive for some feature"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            images(VALUES, np.array(counts), shape)
-    with pytest.raises(TypeError, match="counts must be concrete"):
-        jax.jit(lambda counts: images(VALUES, counts, (2, 3)))(jnp.ones(4))
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match="pip install matplotlib"):
-        feature_images(VALUES, np.ones(4), (2, 3))

@@ -14,6 +14,7 @@ PAGES = pages.pages()
 LONG = (
     "guide/first_posterior.md",
     "guide/recipes.md",
+    "guide/pictures.md",
     "guide/clusters.md",
     "guide/long_runs.md",
     "guide/bad_runs.md",
