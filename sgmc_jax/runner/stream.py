@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import jax
@@ -13,20 +14,20 @@ from jaxtyping import PyTree
 from .. import _checks
 from .._functions import must_take
 from ..checkpoint import contents, fingerprint, shapes
-from ..collective import leading_axis
+from ..collective import Shard, leading_axis
 
 _STREAM_BYTES = 16 * 2**20
 _MAX_BATCHES = 64
 
 
 class Resident:
-    """Data that is there as a whole."""
+    """Data that is there as a whole; on the CPU, an array of numpy's is not copied."""
 
     max_batches = 2**31
 
     def __init__(self, data: PyTree):
         _checks.arrays("data", data)
-        self.data = jax.tree.map(lambda x: x if isinstance(x, jax.Array) else jnp.asarray(x), data)
+        self.data = resident(data)
         self.num_items = leading_axis(self.data) if jax.tree.leaves(self.data) else None
         _checks.some_items(self.num_items)
         self.shapes = shapes(self.data)
@@ -38,7 +39,10 @@ class Resident:
 
 
 class Stream:
-    """Batches, one a step, from a function of the step index or from an iterator."""
+    """Batches, one a step, from a function of the step index, an iterator, or pass after pass.
+
+    A batch that is shorter than the longest one so far is padded.
+    """
 
     def __init__(self, batches: Callable | Iterator, start: int):
         self.function = batches if callable(batches) else None
@@ -49,9 +53,9 @@ class Stream:
             raise ValueError("data must have batches, got an iterator that has ended") from None
         self.pending = [self.first] if self.function is None else []
         _checks.arrays("data", self.first)
-        self.num_items = leading_axis(self.first)
+        self.num_items = self.num_rows = leading_axis(self.first)
         _checks.some_items(self.num_items)
-        self.shapes = shapes(self.first)
+        self.shapes, self.item = shapes(self.first), of_one_item(self.first)
         size = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.first))
         self.max_batches = int(np.clip(_STREAM_BYTES // max(size, 1), 1, _MAX_BATCHES))
 
@@ -66,7 +70,8 @@ class Stream:
         """The `num` batches from step `start` on, stacked, and padded to `length`.
 
         Returns:
-            how many they are, fewer than `num` where the iterator ends, and the batches.
+            how many they are, fewer than `num` where the iterator ends, and the batches: arrays,
+            or a `Shard` of arrays where some are shorter than others.
 
         Raises:
             StopIteration: if the iterator has ended.
@@ -80,18 +85,53 @@ class Stream:
                     raise
                 break
         for i, batch in enumerate(batches):
-            if shapes(batch) != self.shapes:
-                raise ValueError(
-                    f"data must have batches of one shape, got {shapes(batch)} for batch "
-                    f"{start + i} and {self.shapes} for the first"
-                )
+            check_like(batch, self.item, start + i)
         num = len(batches)
         batches += [batches[-1]] * (length - num)
-        stack = lambda *x: jnp.asarray(np.stack([np.asarray(x) for x in x]))
-        return num, jax.tree.map(stack, *batches)
+        sizes = np.array([leading_axis(batch) for batch in batches], np.int32)
+        self.num_rows = max(self.num_rows, int(sizes.max()))
+        stack = lambda *x: jnp.asarray(np.stack([padded(x, self.num_rows) for x in x]))
+        items = jax.tree.map(stack, *batches)
+        return num, items if np.all(sizes == self.num_rows) else Shard(
+            items, sizes, 0 * sizes, sizes
+        )
 
     def _next(self, index: int) -> PyTree:
-        return next(self.iterator) if self.function is None else self.function(index)
+        return as_arrays(next(self.iterator) if self.function is None else self.function(index))
+
+
+def resident(data: PyTree) -> PyTree:
+    """The data on the device, where on a CPU it may share the memory of numpy, mapped or not."""
+    put = lambda x: jax.device_put(x) if isinstance(x, np.ndarray) else jnp.asarray(x)
+    return jax.tree.map(lambda x: x if isinstance(x, jax.Array) else put(x), data)
+
+
+def check_like(batch: PyTree, item: list[str], index: int) -> None:
+    """Raise unless the items of a batch, one at least, are as those of the first one."""
+    if of_one_item(batch) != item:
+        raise ValueError(
+            f"data must have batches of items of one shape, got {of_one_item(batch)} for batch "
+            f"{index} and {item} for the first"
+        )
+    if leading_axis(batch) == 0:
+        raise ValueError(f"data must have at least one item a batch, got none in batch {index}")
+
+
+def padded(x: Any, num_rows: int) -> np.ndarray:
+    """An array of items, and copies of the first one up to that number."""
+    x = np.asarray(x)
+    return x if len(x) == num_rows else np.concatenate([x, np.repeat(x[:1], num_rows - len(x), 0)])
+
+
+def of_one_item(batch: PyTree) -> list[str]:
+    """The shapes and dtypes of a batch's items, as text."""
+    return [f"{np.shape(x)[1:]} {getattr(x, 'dtype', type(x))}" for x in jax.tree.leaves(batch)]
+
+
+def as_arrays(batch: PyTree) -> PyTree:
+    """Arrays of other libraries, such as tensors of PyTorch, as those of numpy."""
+    known = lambda x: isinstance(x, np.ndarray | jax.Array) or not hasattr(x, "__array__")
+    return jax.tree.map(lambda x: x if known(x) else np.asarray(x), batch)
 
 
 def data_fingerprint(source: Resident | Stream) -> dict[str, str]:
@@ -103,9 +143,60 @@ def data_fingerprint(source: Resident | Stream) -> dict[str, str]:
 
 def open_data(data: Any, start: int) -> Resident | Stream:
     """The data as it is to be fed to the loop, from step `start` on."""
+    passes = passes_of(data)
+    if passes is not None:
+        return Stream(_endless(passes), start)
     if callable(data):
         must_take(data, "data", ("step",))
         return Stream(data, start)
     if isinstance(data, Iterator):
         return Stream(data, start)
     return Resident(data)
+
+
+def passes_of(data: Any) -> Callable[[], Iterator] | None:
+    """What gives an iterator over the batches for each pass, or `None` if the data is no such.
+
+    It is a function without arguments, or what may be iterated over again and again, and is neither
+    an array nor a pytree of arrays: a loader.
+    """
+    if callable(data):
+        return (lambda: _begun(data())) if not _takes(data, "step") and _takes(data) else None
+    if not isinstance(data, Iterable) or isinstance(data, Iterator | Sequence | Set | Mapping):
+        return None
+    is_array = hasattr(data, "shape") or hasattr(data, "dtype")
+    is_tree = not jax.tree_util.treedef_is_leaf(jax.tree.structure(data))
+    return None if is_array or is_tree else (lambda: iter(data))
+
+
+def _begun(batches: Any) -> Iterator:
+    if not isinstance(batches, Iterable):
+        raise TypeError(
+            "data must give an iterator of batches for each pass, as a function without arguments, "
+            f"got {type(batches).__name__}"
+        )
+    return iter(batches)
+
+
+def _takes(function: Callable, *arguments: str) -> bool:
+    """Whether it can be called with these arguments, as far as is known."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except ValueError:  # of some that are written in C
+        return bool(arguments)
+    except TypeError:
+        return False
+    return True
+
+
+def _endless(passes: Callable[[], Iterator]) -> Iterator:
+    """Pass after pass."""
+    while True:
+        number = -1
+        for number, batch in enumerate(passes()):  # noqa: B007
+            yield batch
+        if number < 0:
+            raise ValueError(
+                "data must have batches in every pass, got one without any: give a function that "
+                "makes a new iterator each time"
+            )
