@@ -167,7 +167,7 @@ def sample(
     roots, impl = roots_of(key)
     start = Start(position, position_axis, num_chains, roots.init, impl)
     contract = one_kernel(kernel, kernel_axis).contract(start.one)
-    source = open_data(data, start.num_steps)
+    source = open_data(data, start.num_steps, num_steps)
     if isinstance(source, Stream) and not contract.streams:
         raise TypeError(
             "data is streamed, which needs the batcher Given(total), or a kernel that says "

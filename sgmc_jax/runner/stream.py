@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import jax
@@ -41,10 +42,12 @@ class Resident:
 class Stream:
     """Batches, one a step, from a function of the step index, an iterator, or pass after pass.
 
-    A batch that is shorter than the longest one so far is padded.
+    A batch that is shorter than the longest one so far is padded. What a function gives up to step
+    `end` is read while the steps before are made.
     """
 
-    def __init__(self, batches: Callable | Iterator, start: int):
+    def __init__(self, batches: Callable | Iterator, start: int, end: int):
+        self.end, self.reader, self.ahead = end, ThreadPoolExecutor(1), None
         self.function = batches if callable(batches) else None
         self.iterator: Any = None if callable(batches) else batches
         try:
@@ -67,6 +70,18 @@ class Stream:
                 self._next(0)
 
     def take(self, start: int, num: int, length: int) -> tuple[int, PyTree]:
+        """What `read` returns, which may have been read already."""
+        wanted, (known, reading) = (start, num, length), self.ahead or (None, None)
+        if reading is not None:
+            wait([reading])
+        batches = reading.result() if reading and known == wanted else self.read(*wanted)
+        after = start + num, min(num, self.end - start - num), length
+        self.ahead = None
+        if self.function is not None and after[1] > 0:
+            self.ahead = after, self.reader.submit(self.read, *after)
+        return batches
+
+    def read(self, start: int, num: int, length: int) -> tuple[int, PyTree]:
         """The `num` batches from step `start` on, stacked, and padded to `length`.
 
         Returns:
@@ -141,16 +156,17 @@ def data_fingerprint(source: Resident | Stream) -> dict[str, str]:
     return fingerprint(**prints)
 
 
-def open_data(data: Any, start: int) -> Resident | Stream:
-    """The data as it is to be fed to the loop, from step `start` on."""
+def open_data(data: Any, start: int, num_steps: int) -> Resident | Stream:
+    """The data as it is to be fed to the loop, for so many steps from `start` on."""
+    end = start + num_steps
     passes = passes_of(data)
     if passes is not None:
-        return Stream(_endless(passes), start)
+        return Stream(_endless(passes), start, end)
     if callable(data):
         must_take(data, "data", ("step",))
-        return Stream(data, start)
+        return Stream(data, start, end)
     if isinstance(data, Iterator):
-        return Stream(data, start)
+        return Stream(data, start, end)
     return Resident(data)
 
 

@@ -98,7 +98,7 @@ def find_mode(
     else:
         steps = num_steps or 2_000
         rule = optimizer or optax.adam(optax.cosine_decay_schedule(0.05, steps))
-        source = open_data(data, 0) if streamed else _checked(grad, position, data)
+        source = open_data(data, 0, steps) if streamed else _checked(grad, position, data)
         mode = _descend(key, grad, position, source, steps, rule)
     if not bool(_tree.all_finite(mode)):
         raise FloatingPointError("find_mode diverged: give a better position or another optimizer")

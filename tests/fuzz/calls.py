@@ -61,7 +61,7 @@ def on_sphere() -> s.Minibatch:
 
 def run(kernel: Any, held: dict[str, Any]) -> Any:
     """The check at the door of `sample`, then `init` and `step` as the runner traces them."""
-    position, data = held["position"], open_data(held["data"], 1).first
+    position, data = held["position"], open_data(held["data"], 0, 1).first
     _checks.arrays("position", position)
     _checks.finite("position", position)
     position = jax.tree.map(jnp.asarray, position)
