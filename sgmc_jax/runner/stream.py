@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Lock
 from typing import Any
 
 import jax
@@ -19,6 +20,9 @@ from ..collective import Shard, leading_axis
 
 _STREAM_BYTES = 16 * 2**20
 _MAX_BATCHES = 64
+# one thread for all runs, since a new one each would leave its memory behind; who finds it at work
+# reads by itself
+_READER, _FREE = ThreadPoolExecutor(1), Lock()
 
 
 class Resident:
@@ -47,7 +51,7 @@ class Stream:
     """
 
     def __init__(self, batches: Callable | Iterator, start: int, end: int):
-        self.end, self.reader, self.ahead = end, ThreadPoolExecutor(1), None
+        self.end, self.ahead = end, None
         self.function = batches if callable(batches) else None
         self.iterator: Any = None if callable(batches) else batches
         try:
@@ -77,8 +81,9 @@ class Stream:
         batches = reading.result() if reading and known == wanted else self.read(*wanted)
         after = start + num, min(num, self.end - start - num), length
         self.ahead = None
-        if self.function is not None and after[1] > 0:
-            self.ahead = after, self.reader.submit(self.read, *after)
+        if self.function is not None and after[1] > 0 and _FREE.acquire(blocking=False):
+            self.ahead = after, _READER.submit(self.read, *after)
+            self.ahead[1].add_done_callback(lambda _: _FREE.release())
         return batches
 
     def read(self, start: int, num: int, length: int) -> tuple[int, PyTree]:

@@ -140,7 +140,10 @@ def parts() -> dict[str, Call]:
         ),
         "Minibatch": Call(s.Minibatch, {"model": model(), "batcher": s.Uniform(5)}, estimate, FLAT),
         "ControlVariate": Call(
-            s.ControlVariate, {"inner": minibatch(), "centre": centre}, estimate, FLAT
+            s.ControlVariate,
+            {"inner": minibatch(), "centre": centre, "anchor": None},
+            estimate,
+            FLAT,
         ),
         "SVRG": Call(s.SVRG, {"inner": minibatch(), "every": 3}, estimate, FLAT),
         "SAGA": Call(s.SAGA, {"inner": minibatch(), "refresh_every": None}, estimate, FLAT),
@@ -217,6 +220,7 @@ def parts() -> dict[str, Call]:
                 "num_steps": 4,
             },
         ),
+        "full_pass": Call(s.full_pass, {"grad": minibatch(), "centre": centre, "data": X}),
         "default_kernel": Call(
             tune.default_kernel,
             {"key": jax.random.key(0), "model": model(), "position": centre, "data": X},
