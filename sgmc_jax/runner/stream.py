@@ -178,36 +178,38 @@ def open_data(data: Any, start: int, num_steps: int) -> Resident | Stream:
 def passes_of(data: Any) -> Callable[[], Iterator] | None:
     """What gives an iterator over the batches for each pass, or `None` if the data is no such.
 
-    It is a function without arguments, or what may be iterated over again and again, and is neither
-    an array nor a pytree of arrays: a loader.
+    It is a function that needs no arguments, or a loader: what may be iterated over again, and is
+    neither an array nor a pytree of arrays.
     """
     if callable(data):
-        return (lambda: _begun(data())) if not _takes(data, "step") and _takes(data) else None
+        return (lambda: _begun(data())) if _needs_nothing(data) else None
+    return (lambda: iter(data)) if _is_loader(data) else None
+
+
+def _is_loader(data: Any) -> bool:
     if not isinstance(data, Iterable) or isinstance(data, Iterator | Sequence | Set | Mapping):
-        return None
+        return False
     is_array = hasattr(data, "shape") or hasattr(data, "dtype")
-    is_tree = not jax.tree_util.treedef_is_leaf(jax.tree.structure(data))
-    return None if is_array or is_tree else (lambda: iter(data))
+    return not is_array and jax.tree_util.treedef_is_leaf(jax.tree.structure(data))
 
 
 def _begun(batches: Any) -> Iterator:
-    if not isinstance(batches, Iterable):
+    if not isinstance(batches, Iterator) and not _is_loader(batches):
         raise TypeError(
-            "data must give an iterator of batches for each pass, as a function without arguments, "
-            f"got {type(batches).__name__}"
+            "data must give an iterator of batches for each pass, as a function that needs no "
+            f"arguments, got {type(batches).__name__}: a function of the step needs one"
         )
     return iter(batches)
 
 
-def _takes(function: Callable, *arguments: str) -> bool:
-    """Whether it can be called with these arguments, as far as is known."""
+def _needs_nothing(function: Callable) -> bool:
+    """Whether it can be called without arguments, as far as is known, and names those it takes."""
     try:
-        inspect.signature(function).bind(*arguments)
+        signature = inspect.signature(function)
     except ValueError:  # of some that are written in C
-        return bool(arguments)
-    except TypeError:
         return False
-    return True
+    each = signature.parameters.values()
+    return all(x.default is not x.empty or x.kind is x.VAR_KEYWORD for x in each)
 
 
 def _endless(passes: Callable[[], Iterator]) -> Iterator:
