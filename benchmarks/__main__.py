@@ -22,8 +22,10 @@ _SUITES = (
     "topics",
     "compile",
     "memory",
+    "memmap",
     "gpu",
 )
+_LARGE = "memmap"  # on disk, and named where it is wanted
 _QUICK, _WHOLE = (0.05, 3), (1.0, 9)  # the share of the work, and the rounds
 _OUT = Path(__file__).parent / "RESULTS.md"
 _INTRO = """# Benchmarks
@@ -88,7 +90,8 @@ def _spelled(options: argparse.Namespace) -> str:
 def _default_suites() -> list[str]:
     import jax
 
-    return [name for name in _SUITES if name != "gpu" or jax.default_backend() == "gpu"]
+    asked = {_LARGE} if jax.default_backend() == "gpu" else {_LARGE, "gpu"}
+    return [name for name in _SUITES if name not in asked]
 
 
 def _where() -> dict[str, str]:

@@ -104,6 +104,7 @@ from .splitting import Splitting as Splitting
 from .summary import Summary as Summary
 from .transformed import Transformed as Transformed
 from .tune import find_mode as find_mode
+from .tune import full_pass as full_pass
 from .tune import whiten as whiten
 
 __version__ = "0.1.0"

@@ -113,8 +113,10 @@ def sample(
             function `key -> position`, for dispersed starts; or a `Run`, to go on where it ended
             (`run.extend` joins the two).
             A module (of Equinox, say) is a position, and is never called.
-        data: a pytree of arrays with one leading item axis, or `None`; or a function `i -> batch`,
-            or an iterator of batches, for kernels whose batcher is `Given`.
+        data: a pytree of arrays with one leading item axis, or `None`; or, for kernels whose
+            batcher is `Given`, a function `i -> batch`, an iterator of batches, or what gives one
+            for each pass, a function without arguments or a loader. Batches may be shorter than
+            others.
         num_steps: the number of steps from `position` on, burn-in included; of a run found in
             `checkpoint`, which began there too, those that it has made count.
         num_chains: the number of chains; `None` for one without a chain axis.
@@ -167,7 +169,7 @@ def sample(
     roots, impl = roots_of(key)
     start = Start(position, position_axis, num_chains, roots.init, impl)
     contract = one_kernel(kernel, kernel_axis).contract(start.one)
-    source = open_data(data, start.num_steps)
+    source = open_data(data, start.num_steps, num_steps)
     if isinstance(source, Stream) and not contract.streams:
         raise TypeError(
             "data is streamed, which needs the batcher Given(total), or a kernel that says "

@@ -379,7 +379,7 @@ VARIANCES_3 = sgld(GRAD, 1e-2, noise_covariance=np.ones(3, np.float32))
 
 
 def broken_stream(i):
-    return DATA[: 3 + i // 2]
+    return DATA[:5] if i < 2 else DATA[:3, :1]
 
 
 POSITIONS_AND_DATA = [
@@ -446,7 +446,7 @@ POSITIONS_AND_DATA = [
     Case(
         "uneven stream",
         lambda: go(STREAMED, data=broken_stream, num_steps=6),
-        r"data.*\(4, 2\).*batch 2",
+        r"data.*items of one shape.*\(1,\).*batch 2",
     ),
 ]
 

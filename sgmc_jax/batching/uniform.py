@@ -190,7 +190,8 @@ class Given(Batcher):
     """The data argument is itself the minibatch, of n items out of `total`: streamed data.
 
     Args:
-        total: the number N of items that the batches are drawn from; each weighs N / n.
+        total: the number N of items that the batches are drawn from; each weighs N / n, with the n
+            of its own batch, such as a shorter last one.
     """
 
     total: int = eqx.field(static=True)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, PyTree
 
-from .. import _checks
+from .. import _checks, _returned
 from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
 from ..contract import Cost, times
 
@@ -31,11 +31,11 @@ class AnchoredBatch(NamedTuple):
     full: Estimate
 
 
-def refuse_streams(name: str, estimator: Any) -> None:
+def refuse_streams(name: str, estimator: Any, hint: str = "") -> None:
     """Raise unless there are batches, and a full pass to anchor on."""
     _checks.batch_estimator("inner", estimator, name)
     if estimator.streams:
-        raise TypeError(f"{name} needs all of the data, but its batcher is Given")
+        raise TypeError(f"{name} needs all of the data, but its batcher is Given{hint}")
 
 
 def _radius(radius: Any) -> Array | None:
@@ -60,10 +60,13 @@ class ControlVariate(BatchEstimator):
         inner: the estimator whose noise is to be reduced, e.g. `Minibatch(model, Uniform(100))`.
         centre: a position near the mode; see `find_mode`.
         radius: the Euclidean distance beyond which the simple estimate is used; `None` for never.
+        anchor: the exact sum at the centre, where `init` is not to compute it, as `full_pass` gives
+            it of streamed data (`Given`).
 
     Raises:
         ValueError: if the radius is not positive.
-        TypeError: if the data is streamed (`Given`), or the estimator is no `BatchEstimator`.
+        TypeError: if the data is streamed without an anchor, the anchor is not of the form of the
+            sum, or the estimator is no `BatchEstimator`.
 
     Reference:
         Baker, Fearnhead, Fox and Nemeth (2019), Control variates for stochastic gradient MCMC,
@@ -73,20 +76,33 @@ class ControlVariate(BatchEstimator):
     inner: BatchEstimator
     centre: Position = eqx.field(converter=_checks.real_tree("centre"))
     radius: Array | None = eqx.field(converter=_radius, default=None)
+    anchor: Estimate | None = None
 
     def __check_init__(self):
-        refuse_streams("ControlVariate", self.inner)
+        _checks.batch_estimator("inner", self.inner, "ControlVariate")
+        if self.anchor is None:
+            refuse_streams(
+                "ControlVariate", self.inner, ": give anchor=full_pass(inner, centre, data)"
+            )
+        elif not isinstance(self.anchor, Estimate):
+            raise TypeError(
+                "anchor must be an Estimate such as full_pass(inner, centre, data), got "
+                f"{type(self.anchor).__name__}"
+            )
         if self.radius is not None:
             _checks.positive("radius", self.radius)
+
+    @property
+    def streams(self) -> bool:
+        return self.inner.streams
 
     @property
     def cost(self) -> Cost | None:
         return times(2, self.inner.cost)
 
     def init(self, key: Key, position: Position, data: Data) -> AnchoredState:
-        return AnchoredState(
-            self.inner.init(key, position, data), self.inner.full(self.centre, data)
-        )
+        full = self.inner.full(self.centre, data) if self.anchor is None else self.anchor
+        return AnchoredState(self.inner.init(key, position, data), full)
 
     def refresh(
         self, key: Key, estate: AnchoredState, position: Position, data: Data
@@ -96,6 +112,11 @@ class ControlVariate(BatchEstimator):
     def retarget(
         self, key: Key, estate: AnchoredState, position: Position, data: Data
     ) -> AnchoredState:
+        if self.anchor is not None:
+            raise TypeError(
+                "ControlVariate with a given anchor cannot be a block of gibbs: the target of one "
+                "changes, and the sum at the centre with it"
+            )
         inner = self.inner.retarget(key, estate.inner, position, data)
         return AnchoredState(inner, self.inner.full(self.centre, data))
 
@@ -152,3 +173,6 @@ class ControlVariate(BatchEstimator):
         if got != wanted:
             raise ValueError(f"centre must have the shape of the position, {wanted}, got {got}")
         self.inner.check(position, data)
+        if self.anchor is not None:
+            form = jax.eval_shape(self.inner.prior, self.centre)  # has the form of the sum
+            _returned.like("anchor", self.anchor, form, "the sum over the items")

@@ -92,6 +92,10 @@ class Layout(NamedTuple):
         """The data, as the shards get it; `axis` counts its items."""
         if self.over != "data" or num_rows is None:
             return data
+        if isinstance(data, Shard):  # batches with numbers of real items, which all shards are told
+            rest = [np.broadcast_to(x, (self.engine.size, *np.shape(x))) for x in data[1:]]
+            items = split_items(data.items, self.engine.size, num_rows, axis)
+            return self.engine.put(Shard(items, *rest))
         return self.engine.put(split_items(data, self.engine.size, num_rows, axis))
 
 
@@ -126,9 +130,11 @@ def _as_shard(plan: Plan, layout: Layout, data: PyTree) -> PyTree:
     """The data as a kernel is given it: on many shards, with the number of its real items."""
     if layout.over != "data" or plan.num_items is None:
         return data
-    rows = jax.tree.leaves(data)[0].shape[0]
+    padded = isinstance(data, Shard)  # a batch that is shorter than others
+    items, total = (data.items, data.total) if padded else (data, plan.num_items)
+    rows = jax.tree.leaves(items)[0].shape[0]
     start = plan.comm.index() * rows
-    return Shard(data, jnp.clip(plan.num_items - start, 0, rows), start, plan.num_items)
+    return Shard(items, jnp.clip(total - start, 0, rows), start, total)
 
 
 def growth(static: Static, plan: Plan, layout: Layout, capacity: int) -> Callable:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Lock
 from typing import Any
 
 import jax
@@ -13,20 +16,23 @@ from jaxtyping import PyTree
 from .. import _checks
 from .._functions import must_take
 from ..checkpoint import contents, fingerprint, shapes
-from ..collective import leading_axis
+from ..collective import Shard, leading_axis
 
 _STREAM_BYTES = 16 * 2**20
 _MAX_BATCHES = 64
+# one thread for all runs, since a new one each would leave its memory behind; who finds it at work
+# reads by itself
+_READER, _FREE = ThreadPoolExecutor(1), Lock()
 
 
 class Resident:
-    """Data that is there as a whole."""
+    """Data that is there as a whole; on the CPU, an array of numpy's is not copied."""
 
     max_batches = 2**31
 
     def __init__(self, data: PyTree):
         _checks.arrays("data", data)
-        self.data = jax.tree.map(lambda x: x if isinstance(x, jax.Array) else jnp.asarray(x), data)
+        self.data = resident(data)
         self.num_items = leading_axis(self.data) if jax.tree.leaves(self.data) else None
         _checks.some_items(self.num_items)
         self.shapes = shapes(self.data)
@@ -38,9 +44,14 @@ class Resident:
 
 
 class Stream:
-    """Batches, one a step, from a function of the step index or from an iterator."""
+    """Batches, one a step, from a function of the step index, an iterator, or pass after pass.
 
-    def __init__(self, batches: Callable | Iterator, start: int):
+    A batch that is shorter than the longest one so far is padded. What a function gives up to step
+    `end` is read while the steps before are made.
+    """
+
+    def __init__(self, batches: Callable | Iterator, start: int, end: int):
+        self.end, self.ahead = end, None
         self.function = batches if callable(batches) else None
         self.iterator: Any = None if callable(batches) else batches
         try:
@@ -49,9 +60,9 @@ class Stream:
             raise ValueError("data must have batches, got an iterator that has ended") from None
         self.pending = [self.first] if self.function is None else []
         _checks.arrays("data", self.first)
-        self.num_items = leading_axis(self.first)
+        self.num_items = self.num_rows = leading_axis(self.first)
         _checks.some_items(self.num_items)
-        self.shapes = shapes(self.first)
+        self.shapes, self.item = shapes(self.first), of_one_item(self.first)
         size = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.first))
         self.max_batches = int(np.clip(_STREAM_BYTES // max(size, 1), 1, _MAX_BATCHES))
 
@@ -63,10 +74,24 @@ class Stream:
                 self._next(0)
 
     def take(self, start: int, num: int, length: int) -> tuple[int, PyTree]:
+        """What `read` returns, which may have been read already."""
+        wanted, (known, reading) = (start, num, length), self.ahead or (None, None)
+        if reading is not None:
+            wait([reading])
+        batches = reading.result() if reading and known == wanted else self.read(*wanted)
+        after = start + num, min(num, self.end - start - num), length
+        self.ahead = None
+        if self.function is not None and after[1] > 0 and _FREE.acquire(blocking=False):
+            self.ahead = after, _READER.submit(self.read, *after)
+            self.ahead[1].add_done_callback(lambda _: _FREE.release())
+        return batches
+
+    def read(self, start: int, num: int, length: int) -> tuple[int, PyTree]:
         """The `num` batches from step `start` on, stacked, and padded to `length`.
 
         Returns:
-            how many they are, fewer than `num` where the iterator ends, and the batches.
+            how many they are, fewer than `num` where the iterator ends, and the batches: arrays,
+            or a `Shard` of arrays where some are shorter than others.
 
         Raises:
             StopIteration: if the iterator has ended.
@@ -80,18 +105,53 @@ class Stream:
                     raise
                 break
         for i, batch in enumerate(batches):
-            if shapes(batch) != self.shapes:
-                raise ValueError(
-                    f"data must have batches of one shape, got {shapes(batch)} for batch "
-                    f"{start + i} and {self.shapes} for the first"
-                )
+            check_like(batch, self.item, start + i)
         num = len(batches)
         batches += [batches[-1]] * (length - num)
-        stack = lambda *x: jnp.asarray(np.stack([np.asarray(x) for x in x]))
-        return num, jax.tree.map(stack, *batches)
+        sizes = np.array([leading_axis(batch) for batch in batches], np.int32)
+        self.num_rows = max(self.num_rows, int(sizes.max()))
+        stack = lambda *x: jnp.asarray(np.stack([padded(x, self.num_rows) for x in x]))
+        items = jax.tree.map(stack, *batches)
+        return num, items if np.all(sizes == self.num_rows) else Shard(
+            items, sizes, 0 * sizes, sizes
+        )
 
     def _next(self, index: int) -> PyTree:
-        return next(self.iterator) if self.function is None else self.function(index)
+        return as_arrays(next(self.iterator) if self.function is None else self.function(index))
+
+
+def resident(data: PyTree) -> PyTree:
+    """The data on the device, where on a CPU it may share the memory of numpy, mapped or not."""
+    put = lambda x: jax.device_put(x) if isinstance(x, np.ndarray) else jnp.asarray(x)
+    return jax.tree.map(lambda x: x if isinstance(x, jax.Array) else put(x), data)
+
+
+def check_like(batch: PyTree, item: list[str], index: int) -> None:
+    """Raise unless the items of a batch, one at least, are as those of the first one."""
+    if of_one_item(batch) != item:
+        raise ValueError(
+            f"data must have batches of items of one shape, got {of_one_item(batch)} for batch "
+            f"{index} and {item} for the first"
+        )
+    if leading_axis(batch) == 0:
+        raise ValueError(f"data must have at least one item a batch, got none in batch {index}")
+
+
+def padded(x: Any, num_rows: int) -> np.ndarray:
+    """An array of items, and copies of the first one up to that number."""
+    x = np.asarray(x)
+    return x if len(x) == num_rows else np.concatenate([x, np.repeat(x[:1], num_rows - len(x), 0)])
+
+
+def of_one_item(batch: PyTree) -> list[str]:
+    """The shapes and dtypes of a batch's items, as text."""
+    return [f"{np.shape(x)[1:]} {getattr(x, 'dtype', type(x))}" for x in jax.tree.leaves(batch)]
+
+
+def as_arrays(batch: PyTree) -> PyTree:
+    """Arrays of other libraries, such as tensors of PyTorch, as those of numpy."""
+    known = lambda x: isinstance(x, np.ndarray | jax.Array) or not hasattr(x, "__array__")
+    return jax.tree.map(lambda x: x if known(x) else np.asarray(x), batch)
 
 
 def data_fingerprint(source: Resident | Stream) -> dict[str, str]:
@@ -101,11 +161,65 @@ def data_fingerprint(source: Resident | Stream) -> dict[str, str]:
     return fingerprint(**prints)
 
 
-def open_data(data: Any, start: int) -> Resident | Stream:
-    """The data as it is to be fed to the loop, from step `start` on."""
+def open_data(data: Any, start: int, num_steps: int) -> Resident | Stream:
+    """The data as it is to be fed to the loop, for so many steps from `start` on."""
+    end = start + num_steps
+    passes = passes_of(data)
+    if passes is not None:
+        return Stream(_endless(passes), start, end)
     if callable(data):
         must_take(data, "data", ("step",))
-        return Stream(data, start)
+        return Stream(data, start, end)
     if isinstance(data, Iterator):
-        return Stream(data, start)
+        return Stream(data, start, end)
     return Resident(data)
+
+
+def passes_of(data: Any) -> Callable[[], Iterator] | None:
+    """What gives an iterator over the batches for each pass, or `None` if the data is no such.
+
+    It is a function that needs no arguments, or a loader: what may be iterated over again, and is
+    neither an array nor a pytree of arrays.
+    """
+    if callable(data):
+        return (lambda: _begun(data())) if _needs_nothing(data) else None
+    return (lambda: iter(data)) if _is_loader(data) else None
+
+
+def _is_loader(data: Any) -> bool:
+    if not isinstance(data, Iterable) or isinstance(data, Iterator | Sequence | Set | Mapping):
+        return False
+    is_array = hasattr(data, "shape") or hasattr(data, "dtype")
+    return not is_array and jax.tree_util.treedef_is_leaf(jax.tree.structure(data))
+
+
+def _begun(batches: Any) -> Iterator:
+    if not isinstance(batches, Iterator) and not _is_loader(batches):
+        raise TypeError(
+            "data must give an iterator of batches for each pass, as a function that needs no "
+            f"arguments, got {type(batches).__name__}: a function of the step needs one"
+        )
+    return iter(batches)
+
+
+def _needs_nothing(function: Callable) -> bool:
+    """Whether it can be called without arguments, as far as is known, and names those it takes."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # of some that are written in C
+        return False
+    each = signature.parameters.values()
+    return all(x.default is not x.empty or x.kind is x.VAR_KEYWORD for x in each)
+
+
+def _endless(passes: Callable[[], Iterator]) -> Iterator:
+    """Pass after pass."""
+    while True:
+        number = -1
+        for number, batch in enumerate(passes()):  # noqa: B007
+            yield batch
+        if number < 0:
+            raise ValueError(
+                "data must have batches in every pass, got one without any: give a function that "
+                "makes a new iterator each time"
+            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -13,10 +14,12 @@ from jaxtyping import Array
 
 from .. import _checks, _tree
 from .._types import Data, Estimate, Keys, Position
-from ..batching import Batcher, Full
-from ..collective import as_shard
+from ..batching import Batcher, Full, Given
+from ..collective import as_shard, leading_axis
 from ..gradients import Minibatch
 from ..model import Model
+from ..runner.stream import Stream, open_data, passes_of, resident
+from .passes import mode_of_passes
 
 
 def find_mode(
@@ -36,13 +39,19 @@ def find_mode(
     posterior, divided by the number of items, is below `tolerance`; with a batcher, Adam with a
     cosine decay runs for `num_steps`. A control variate needs no exact mode.
 
+    Data may come in batches, the last of a pass being shorter. From what gives an iterator of them
+    for each pass, L-BFGS finds the same mode as from the arrays: an evaluation is a
+    pass. With `batcher=Given(total)` Adam takes a batch a step.
+
     Args:
         key: a random key, for the minibatches.
         model: whose log posterior is maximised.
         position: where to begin.
-        data: the data, a pytree of arrays with one leading item axis.
-        batcher: minibatches instead of all data, e.g. `Uniform(1000)`; `Window(None)` for all of a
-            series.
+        data: the data, a pytree of arrays with one leading item axis; or what gives an iterator of
+            batches for each pass, a function without arguments or a loader; or, for `Given`, all
+            that `sample` takes.
+        batcher: minibatches instead of all data, e.g. `Uniform(1000)`, or `Given(total)` for those
+            of a stream; `Window(None)` for all of a series.
         optimizer: any gradient transformation of optax for minimising, in place of the default.
         num_steps: the most steps; 200 with all data and 2,000 with minibatches by default.
         tolerance: see above; only with all data and the default optimiser.
@@ -51,7 +60,7 @@ def find_mode(
         the mode, a position.
 
     Raises:
-        TypeError: if `model` is not a `Model`.
+        TypeError: if `model` is not a `Model`, or streamed data has no passes and no `Given`.
         FloatingPointError: if the optimiser diverged.
 
     Example:
@@ -70,24 +79,27 @@ def find_mode(
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
     if num_steps is not None:
         _checks.whole("num_steps", num_steps)
-    if callable(data) or isinstance(data, Iterator):
-        raise TypeError(
-            f"data must be arrays, all of the data, got {type(data).__name__}: a mode of streamed "
-            "batches is that of the arrays they are taken from"
-        )
     _checks.arrays("position", position)
-    _checks.arrays("data", data)
     position = _tree.strong(position)
-    grad = Minibatch(model, Full() if batcher is None else batcher)
     _checks.real_position(position)
-    grad.check(position, data)
-    data = jax.tree.map(jnp.asarray, data)
-    if grad.exact and optimizer is None:
+    grad, passes = Minibatch(model, Full() if batcher is None else batcher), passes_of(data)
+    streamed = callable(data) or isinstance(data, Iterator) or passes is not None
+    if streamed and not grad.streams and (passes is None or batcher or optimizer):
+        raise TypeError(
+            "data must be arrays, or give an iterator for each pass of the default optimizer, as a "
+            f"function without arguments, got {type(data).__name__}: batcher=Given(total) takes a "
+            "batch a step"
+        )
+    if optimizer is None and passes is not None and not grad.streams:
+        mode = mode_of_passes(grad, position, passes, num_steps or 200, tolerance)
+    elif optimizer is None and grad.exact:
+        data = _checked(grad, position, data)
         mode = _lbfgs(grad, position, data, num_steps or 200, tolerance)
     else:
         steps = num_steps or 2_000
         rule = optimizer or optax.adam(optax.cosine_decay_schedule(0.05, steps))
-        mode = _descend(key, grad, position, data, steps, rule)
+        source = open_data(data, 0, steps) if streamed else _checked(grad, position, data)
+        mode = _descend(key, grad, position, source, steps, rule)
     if not bool(_tree.all_finite(mode)):
         raise FloatingPointError("find_mode diverged: give a better position or another optimizer")
     return mode
@@ -123,24 +135,64 @@ def exact_estimate(grad: Minibatch, position: Position, data: Data) -> Estimate:
     return optax.tree.add(grad.prior(position), grad.full(position, data))
 
 
-@partial(jax.jit, static_argnames=("num_steps", "rule"))
+def _checked(grad: Minibatch, position: Position, data: Data) -> Data:
+    """All of the data, as arrays that are fit."""
+    _checks.arrays("data", data)
+    grad.check(position, data)
+    return resident(data)
+
+
 def _descend(
     key: Any,
     grad: Minibatch,
     position: Position,
-    data: Data,
+    source: Data | Stream,
     num_steps: int,
     rule: optax.GradientTransformation,
 ) -> Position:
-    size = max(as_shard(data).size, 1)
+    """Steps of an optimiser of optax, each by an estimate of the gradient."""
+    streamed = isinstance(source, Stream)
+    first = source.first if streamed else source
+    if streamed:
+        grad.check(position, first)
+    size = grad.batcher.total if isinstance(grad.batcher, Given) else leading_axis(first)
+    carry = position, rule.init(position), grad.init(key, position, first)
+    run = partial(_steps, key, grad, rule=rule, size=float(max(size, 1)), streamed=streamed)
+    if not streamed:
+        return run(carry, source, (0, num_steps))[0]
+    done = 0
+    while done < num_steps:
+        most = source.max_batches
+        try:
+            num, batches = source.take(done, min(most, num_steps - done), most)
+        except StopIteration:
+            warnings.warn(f"the data ended after {done} steps of {num_steps}", stacklevel=3)
+            break
+        carry, done = run(carry, batches, (done, num)), done + num
+    return carry[0]
 
-    def one(carry: tuple, count: Array) -> tuple:
+
+@partial(jax.jit, static_argnames=("rule", "streamed"))
+def _steps(
+    key: Any,
+    grad: Minibatch,
+    carry: tuple,
+    data: Data,
+    span: tuple[Any, Any],
+    rule: optax.GradientTransformation,
+    size: Any,
+    streamed: bool,
+) -> tuple:
+    """Steps from an index on, so many; of a stream, `data` has a batch for each."""
+
+    def one(i: Array, carry: tuple) -> tuple:
         x, state, estate = carry
+        batch = jax.tree.map(lambda x: x[i], data) if streamed else data
+        count = span[0] + i
         keys = Keys(key, jax.random.fold_in(key, count), count)
-        estimate, estate = grad.estimate(keys, estate, x, data)
-        gradient = jax.tree.map(lambda g: -g / size, estimate.value)
+        estimate, estate = grad.estimate(keys, estate, x, batch)
+        gradient = jax.tree.map(lambda g: (-g / size).astype(g.dtype), estimate.value)
         updates, state = rule.update(gradient, state, x)
-        return (optax.apply_updates(x, updates), state, estate), None
+        return optax.apply_updates(x, updates), state, estate
 
-    start = (position, rule.init(position), grad.init(key, position, data))
-    return jax.lax.scan(one, start, jnp.arange(num_steps))[0][0]
+    return jax.lax.fori_loop(0, span[1], one, carry)

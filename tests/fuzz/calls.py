@@ -62,7 +62,7 @@ def on_sphere() -> s.Minibatch:
 
 def run(kernel: Any, held: dict[str, Any]) -> Any:
     """The check at the door of `sample`, then `init` and `step` as the runner traces them."""
-    position, data = held["position"], open_data(held["data"], 1).first
+    position, data = held["position"], open_data(held["data"], 0, 1).first
     _checks.arrays("position", position)
     _checks.finite("position", position)
     position = jax.tree.map(jnp.asarray, position)
@@ -141,7 +141,10 @@ def parts() -> dict[str, Call]:
         ),
         "Minibatch": Call(s.Minibatch, {"model": model(), "batcher": s.Uniform(5)}, estimate, FLAT),
         "ControlVariate": Call(
-            s.ControlVariate, {"inner": minibatch(), "centre": centre}, estimate, FLAT
+            s.ControlVariate,
+            {"inner": minibatch(), "centre": centre, "anchor": None},
+            estimate,
+            FLAT,
         ),
         "SVRG": Call(s.SVRG, {"inner": minibatch(), "every": 3}, estimate, FLAT),
         "SAGA": Call(s.SAGA, {"inner": minibatch(), "refresh_every": None}, estimate, FLAT),
@@ -218,6 +221,7 @@ def parts() -> dict[str, Call]:
                 "num_steps": 4,
             },
         ),
+        "full_pass": Call(s.full_pass, {"grad": minibatch(), "centre": centre, "data": X}),
         "default_kernel": Call(
             tune.default_kernel,
             {"key": jax.random.key(0), "model": model(), "position": centre, "data": X},
