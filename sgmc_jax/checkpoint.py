@@ -6,8 +6,10 @@ import hashlib
 import json
 import os
 import re
+import zlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +33,8 @@ class Checkpoint:
         fingerprint: what must agree for a run to be continued, by name.
 
     Raises:
-        ValueError: on loading, if the fingerprint differs; the message names what does.
+        ValueError: on loading, if the fingerprint differs; the message names what does. And if a
+            file is missing, damaged, or holds anything but arrays.
     """
 
     def __init__(self, path: str | os.PathLike, fingerprint: dict[str, str]):
@@ -135,6 +138,19 @@ def _write(path: Path, leaves: list[Any], meta: Meta) -> None:
 
 
 def _read(path: Path) -> tuple[Leaves, Meta]:
-    with np.load(path, allow_pickle=False) as file:
-        names = sorted(name for name in file.files if name != "meta")
-        return [file[name] for name in names], json.loads(str(file["meta"]))
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            names = sorted(name for name in file.files if name != "meta")
+            return [file[name] for name in names], json.loads(str(file["meta"]))
+    except (
+        AttributeError,
+        EOFError,
+        KeyError,
+        ValueError,
+        OSError,
+        BadZipFile,
+        zlib.error,
+    ) as error:
+        raise ValueError(
+            f"{path} is no file of a checkpoint, or it is damaged ({error}): give another folder"
+        ) from error

@@ -1,5 +1,7 @@
 """A checkpoint knows the data of its run by their contents."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +45,43 @@ def test_another_iterator_is_refused(tmp_path):
     with pytest.raises(ValueError, match="with another contents of the data: give"):
         run(tmp_path, stream(X[::-1]), Given(40))
     assert len(run(tmp_path, stream(X), Given(40), 6).trace) == 6
+
+
+class Payload:
+    """What runs code when it is unpickled."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return Path.touch, (self.mark,)
+
+
+@pytest.mark.parametrize("name", ["state", "draws-000001"])
+def test_no_code_of_a_file_is_run(tmp_path, name):
+    folder, mark = tmp_path / "run", tmp_path / "code was run"
+    run(folder, X, Full())
+    with np.load(folder / f"{name}.npz") as file:
+        arrays = dict(file)
+    np.savez(folder / f"{name}.npz", **arrays, leaf99999=np.array([Payload(mark)], object))
+    with pytest.raises(ValueError, match=f"{name}.npz is no file of a checkpoint, or it is dam"):
+        run(folder, X, Full(), 6)
+    assert not mark.exists()
+    np.load(folder / f"{name}.npz", allow_pickle=True)["leaf99999"]
+    assert mark.exists()  # it would have done so
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "text", "one byte"])
+def test_a_damaged_file_is_told(tmp_path, damage):
+    run(tmp_path, X, Full())
+    file = tmp_path / "draws-000001.npz"
+    whole = file.read_bytes()
+    flipped = bytes([whole[150] ^ 255])
+    kinds = {"empty": b"", "cut": whole[:-40], "text": b"not a file of numpy's"}
+    kinds["one byte"] = whole[:150] + flipped + whole[151:]
+    file.unlink() if damage == "missing" else file.write_bytes(kinds[damage])
+    with pytest.raises(ValueError, match="draws-000001.npz is no file of a checkpoint, or it is"):
+        run(tmp_path, X, Full(), 6)
 
 
 def test_all_that_differs_is_named(tmp_path):

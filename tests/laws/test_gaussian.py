@@ -22,7 +22,8 @@ from sgmc_jax import (
     sgnht,
 )
 from sgmc_jax.spaces import Euclidean
-from sgmc_jax.splitting import Splitting, _redraw
+from sgmc_jax.splitting import Splitting
+from sgmc_jax.trajectory import _redraw
 from sgmc_jax.transitions import EulerLangevin, GeodesicFlow, GradientKick
 from tests.laws.moments import check_law, run_law
 
