@@ -9,7 +9,7 @@ PYTEST := $(PY) -m pytest -q
 SLOWEST ?= 25
 
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-lowest wheel lint bench notebooks docs clean
+.PHONY: help demo test test-all test-long test-lowest wheel lint bench notebooks docs clean
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /\1: /p' Makefile
@@ -20,10 +20,13 @@ demo: $(VENV)/.experiments  ## the quickstart
 test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included, and its slowest tests
 	$(PYTEST) -m "not full" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST)
 
-test-all: $(VENV)/.$(EXTRA)  ## every tier, the fast tier on the lowest supported versions, and the wheel
-	$(PYTEST) -m "" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST)
-	$(MAKE) test-lowest
+test-all: $(VENV)/.$(EXTRA)  ## every test, and the wheel
+	$(PYTEST) -m "" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST) $(LONG)
 	$(MAKE) wheel
+
+test-long:  ## every test with every law at its full length, the lowest supported versions, and the wheel
+	$(MAKE) test-all LONG=--long
+	$(MAKE) test-lowest
 
 test-lowest:  ## the fast tier on the lowest supported versions
 	$(MAKE) test VENV=$(VENV)-lowest EXTRA=lowest

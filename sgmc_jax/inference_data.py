@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -32,11 +32,7 @@ def to_arviz(
     groups: Mapping[str, Any],
 ) -> Any:
     """A `DataTree` of these draws and infos: see `Run.to_arviz`."""
-    try:
-        from arviz_base import from_dict
-    except ImportError as error:
-        raise ImportError('to_arviz needs ArviZ: pip install "sgmc_jax[arviz]"') from error
-
+    from_groups = _from_groups()
     if model is None and data is not None:
         raise ValueError("model must be given with data, of which it tells the log likelihood")
     posterior = named(axes, trace if model is None else model.constrain(trace))
@@ -54,7 +50,22 @@ def to_arviz(
     if "kernel" in axes:
         all_names = {name for group in made if group not in _WITHOUT_DRAWS for name in made[group]}
         dims = dims | {name: ["kernel", *dims.get(name, [])] for name in all_names}
-    return from_dict(made, coords=dict(coords or {}), dims=dims)
+    return from_groups(made, coords=dict(coords or {}), dims=dims)
+
+
+def _from_groups() -> Callable:
+    """What makes ArviZ's form of groups: a `DataTree`, or before 1.0 its `InferenceData`."""
+    try:
+        from arviz_base import from_dict
+
+        return from_dict
+    except ImportError:
+        pass
+    try:
+        from arviz import from_dict as from_named
+    except ImportError as error:
+        raise ImportError('to_arviz needs ArviZ: pip install "sgmc_jax[arviz]"') from error
+    return lambda groups, **names: from_named(**groups, **names)
 
 
 def _statistics(stats: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -119,6 +119,8 @@ class Run(eqx.Module):
     ) -> Any:
         """The draws as an ArviZ `DataTree`, with groups `posterior`, `sample_stats` and others.
 
+        Where only an ArviZ before 1.0 is installed it is an `InferenceData` of the same groups.
+
         Leaves are named by their path in the position, a bare array `x`; a name that is taken, or
         that of a dimension, is followed by a number. A kernel axis becomes a dimension `kernel`
         after chain and draw. Infos have ArviZ's names where it has one: `acceptance_rate`, and
@@ -136,7 +138,7 @@ class Run(eqx.Module):
                 `posterior_predictive={"y": ...}`; `observed_data` without them.
 
         Raises:
-            ImportError: without arviz-base.
+            ImportError: without ArviZ.
             ValueError: if the run kept moments only, or `data` is given without a model.
 
         Example:
@@ -157,7 +159,7 @@ class Run(eqx.Module):
         info, names = {"finite": self.info.finite}, (coords, dims)
         return to_arviz(self.trace, (info, self.info.kernel), self.axes, model, data, names, groups)
 
-    def summary(self) -> Summary:
+    def summary(self, model: Model | None = None) -> Summary:
         """A table of every scalar of the draws: mean, sd, its error, ESS and R-hat.
 
         Rows have the names of `to_arviz`, with an index where a leaf is no scalar; of a `Dist` the
@@ -165,6 +167,11 @@ class Run(eqx.Module):
         chain that was stopped, which the first line of the table tells. Lines that begin with `!`
         say what speaks against the run: chains that do not agree, few effective draws, few
         accepted proposals, and chains that are too hot, which R-hat does not see.
+
+        Args:
+            model: the run's model, where its coordinates are not those that it samples in
+                (`Transformed`, `from_numpyro`): the table is then of the user's. Without it, draws
+                are told as they were made.
 
         Returns:
             a `Summary`: `print` it, or take its `columns` or `to_dict()`.
@@ -187,7 +194,8 @@ class Run(eqx.Module):
         """
         if isinstance(self.trace, Moments):
             raise ValueError("summary needs draws, but this run kept moments only")
-        leaves = named(self.axes, without_items(self.trace))
+        trace = self.trace if model is None else model.constrain(self.trace)
+        leaves = named(self.axes, without_items(trace))
         names = tuple(scalars(leaves))
         parts = [statistics(x) for x in leaves.values()]
         columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

@@ -6,7 +6,7 @@ import os
 from jaxlib.version import __version_info__ as _jaxlib
 
 # Forced host devices deadlock in collectives when the thread pool is smaller than they are many.
-os.environ.setdefault("NPROC", "64")
+os.environ["NPROC"] = "64"
 # Most tests compile for longer than they run: the older emitter of loops needs half the time, and
 # one thread of code generation suits a process for each core.
 _FLAGS = {
@@ -53,9 +53,17 @@ def pytest_collection_finish(session):
     gc.set_threshold(50_000, 20, 20)
 
 
-def pytest_configure(config):
-    """In the fast tier, `-m "not full"`, laws run for an eighth as long."""
-    moments.choose_tier(full="not full" not in config.option.markexpr)
+def pytest_addoption(parser):
+    parser.addoption("--long", action="store_true", help="run every law at its full length")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Programs are optimised only in tests that run for longer than that takes, at full length."""
+    full = item.config.getoption("--long") or {"full", "at_length"} <= set(item.keywords)
+    moments.choose_length(full)
+    optimise = full and "runs_long" in item.keywords
+    jax.config.update("jax_disable_most_optimizations", not optimise)
 
 
 @pytest.fixture
@@ -63,13 +71,6 @@ def x64():
     """Run the test in float64."""
     with _enable_x64(True):
         yield
-
-
-@pytest.fixture(autouse=True)
-def optimise_what_runs_long(request):
-    """Programs are optimised only in tests that run for longer than that takes, at full length."""
-    long = "runs_long" in request.keywords and moments.at_length()
-    jax.config.update("jax_disable_most_optimizations", not long)
 
 
 @pytest.fixture(autouse=True)

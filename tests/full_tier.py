@@ -46,6 +46,7 @@ families/test_tiles.py::test_label_statistics_are_those_of_the_one_hot_weights[1
 families/test_tiles.py::test_untile_undoes_take[300-7]
 families/test_tiles.py::test_untile_undoes_take[5000-3]
 guide/test_own_parts.py::test_a_part_has_its_law[Augmented]
+guide/test_own_parts.py::test_a_part_has_its_law[Torus]
 guide/test_own_parts.py::test_a_step_uses_every_key_once[RandomWalk]
 guide/test_own_parts.py::test_runs_are_pieced_together[Collision]
 laws/test_empirical_fisher.py::test_the_variance_is_that_of_the_exact_gradient[sgld]

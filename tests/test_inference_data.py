@@ -1,5 +1,8 @@
 """What ArviZ is given: names, coordinates, densities and further groups."""
 
+import sys
+from types import SimpleNamespace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -88,3 +91,19 @@ def test_kernels_are_a_dimension_of_all_but_the_data():
 def test_data_need_a_model():
     with pytest.raises(ValueError, match="model must be given with data"):
         run().to_arviz(data=DATA)
+
+
+def test_an_arviz_before_the_first(monkeypatch):
+    """It takes groups by keyword; seen with 0.23, whose `summary` and `loo` read them."""
+    monkeypatch.setitem(sys.modules, "arviz_base", None)
+    monkeypatch.setitem(sys.modules, "arviz", SimpleNamespace(from_dict=lambda **made: made))
+    made = run().to_arviz(dims={"mean": ["side"]}, observed_data={"y": np.ones(3)})
+    assert made["posterior"]["mean"].shape == (2, 6) and made["observed_data"]["y"].shape == (3,)
+    assert made["coords"] == {} and made["dims"] == {"mean": ["side"]}
+
+
+def test_without_arviz_the_message_says_what_to_install(monkeypatch):
+    for name in ("arviz_base", "arviz"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match="pip install"):
+        run().to_arviz()

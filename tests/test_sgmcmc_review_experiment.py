@@ -43,6 +43,7 @@ def test_rows_are_drawn_of_their_conditional():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_law_of_rows_sees_another_precision():
     with pytest.raises(AssertionError, match="standard errors"):
         check_rows(2.2)

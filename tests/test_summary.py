@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Full, FunctionModel, Minibatch, mala, sample, summary
+from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, mala, sample, summary
 from sgmc_jax.collective import Dist
+from sgmc_jax.pictures import plot_trace
 from sgmc_jax.run import Run, RunInfo
 from tests.diagnostics.test_ess import ar1
 
@@ -96,3 +97,15 @@ def test_a_run_has_an_acceptance_rate_and_a_table():
 def test_long_tables_are_cut():
     made = run_of({"a": np.zeros((2, 8, 100), np.float32)}, lead=(2,)).summary()
     assert str(made).endswith("... and 40 more") and len(made.to_dict()) == 100
+
+
+def test_coordinates_of_the_user():
+    model = Transformed(FunctionModel(lambda x: -jnp.sum(x["scale"])), {"scale": "positive"})
+    trace = {"scale": np.log(np.random.default_rng(0).exponential(size=(4, 500, 2)))}
+    run = run_of(jax.tree.map(np.float32, trace))
+    table = run.summary(model)
+    assert table.names == run.summary().names == ("scale[0]", "scale[1]")
+    np.testing.assert_allclose(
+        table.columns["mean"], np.exp(trace["scale"]).mean((0, 1)), rtol=1e-5
+    )
+    assert plot_trace(run, model=model)[0, 1].lines[0].get_ydata().min() > 0

@@ -1,12 +1,14 @@
 """A kernel for any model: the mode, the scale, the batch, and what is said where there is none."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from sgmc_jax import ControlVariate, FunctionModel, LinearModel, sample
+from sgmc_jax import ControlVariate, Full, FunctionModel, LinearModel, Minibatch, hmc, sample
 from sgmc_jax.combinators import Metropolis
 from sgmc_jax.models import HiddenMarkov, NormalEmission
 from sgmc_jax.tune import default_kernel, laplace, whiten
@@ -44,6 +46,21 @@ def test_the_laplace_approximation(num):
     found = np.asarray(fit.space.cholesky @ fit.space.cholesky.T)
     error = 0.02 if num <= 16_384 else 0.08
     np.testing.assert_allclose(found / np.outer(sd, sd), covariance / np.outer(sd, sd), atol=error)
+
+
+def test_draws_of_the_approximation():
+    """Whitened by the known scale, they are standard normal, or twice as wide."""
+    scale = jnp.array([1.0, 1e-3])
+    model = FunctionModel(lambda x: -0.5 * jnp.sum(((x["w"] - 2) / scale) ** 2))
+    fit = laplace(KEY, model, {"w": jnp.ones(2)}, None)
+    for spread in (1.0, 2.0):
+        draw = partial(fit.draw, spread=spread)
+        z = (jax.vmap(draw)(jax.random.split(KEY, 4_000))["w"] - 2) / scale
+        np.testing.assert_allclose(np.cov(z.T) / spread**2, np.eye(2), atol=6 / np.sqrt(2_000))
+        assert np.all(np.abs(z.mean(0)) < 5.5 * spread / np.sqrt(4_000))
+    kernel = hmc(Minibatch(model, Full()), 0.5, 3, space=fit.space)
+    run = sample(KEY, kernel, fit.draw, None, num_steps=2, num_chains=3)
+    assert len(np.unique(run.trace["w"][:, 0, 0])) == 3
 
 
 @pytest.mark.parametrize("num", [pytest.param(300, marks=pytest.mark.full), 40_000])

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from .. import _checks
+from ..model import Model
 from ..named import named, scalars, without_items
 from ..run import Moments, Run
 from . import _axes
@@ -19,7 +20,13 @@ _BINS = 40
 _VALUES = 60  # of whole numbers, which have a bin each if they are no more
 
 
-def plot_trace(run: Run, names: str | Sequence[str] | None = None, *, axes: Any = None) -> Any:
+def plot_trace(
+    run: Run,
+    names: str | Sequence[str] | None = None,
+    *,
+    model: Model | None = None,
+    axes: Any = None,
+) -> Any:
     """Each scalar of the draws in a row: its marginal by chain, and beside it its path by draw.
 
     ArviZ draws the same, and much else, from `run.to_arviz()`.
@@ -28,6 +35,7 @@ def plot_trace(run: Run, names: str | Sequence[str] | None = None, *, axes: Any 
         run: of `sample`, with its draws.
         names: which scalars, by the names of `run.summary()`, or by that of an array, all of whose
             scalars are meant; by default the first ten.
+        model: the run's model, to draw the coordinates of its user, as `run.summary(model)` tells.
         axes: two for each scalar, in rows, to draw in; by default new ones.
 
     Returns:
@@ -52,7 +60,8 @@ def plot_trace(run: Run, names: str | Sequence[str] | None = None, *, axes: Any 
         raise TypeError(f"run must be what sample returns, got {type(run).__name__}")
     if isinstance(run.trace, Moments):
         raise ValueError("plot_trace needs draws, but this run kept moments only")
-    chosen = _chosen(scalars(named(run.axes, without_items(run.trace))), names)
+    trace = run.trace if model is None else model.constrain(run.trace)
+    chosen = _chosen(scalars(named(run.axes, without_items(trace))), names)
     places = _axes.several(axes, 2 * len(chosen), 2, (4.5, 1.9)).reshape(-1, 2)
     for (left, right), (name, draws) in zip(places, chosen.items(), strict=True):
         draws = draws.astype(int) if draws.dtype == bool else draws

@@ -39,6 +39,25 @@ class Laplace(NamedTuple):
     mode: Position
     space: Euclidean
 
+    def draw(self, key: Any, spread: Any = 1.0) -> Position:
+        """A draw of N(mode, spread^2 Sigma), Sigma the covariance of the approximation.
+
+        `sample` takes the method itself as a position: each chain then has a start of its own,
+        which is what R-hat needs to see chains that do not meet. `partial(fit.draw, spread=2.0)`
+        spreads them further than the posterior.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> from sgmc_jax import Full, FunctionModel, Minibatch, hmc, sample
+            >>> model = FunctionModel(lambda x: -0.5 * x @ x)
+            >>> fit = laplace(jax.random.key(0), model, jnp.ones(2), None)
+            >>> kernel = hmc(Minibatch(model, Full()), 0.3, 5, space=fit.space)
+            >>> run = sample(jax.random.key(1), kernel, fit.draw, None, num_steps=5, num_chains=4)
+            >>> run.trace.shape
+            (4, 5, 2)
+        """
+        return _tree.axpy(spread, self.space.normal(key, self.mode), self.mode)
+
 
 def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
     """The mode of a posterior and the scale of the posterior around it.
@@ -61,7 +80,8 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
 
     Returns:
         `Laplace(mode, space)`: a start for chains and a centre for `ControlVariate`, and a space
-        for kernels. `space.normal(key, mode)` is a draw of the approximation, less the mode.
+        for kernels. `fit.draw(key)` is a draw of the approximation, and `fit.draw` itself a start
+        for chains that are dispersed.
 
     Raises:
         ValueError: if the log posterior is not curved downwards at the mode, or no mode is found.

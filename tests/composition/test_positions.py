@@ -213,6 +213,7 @@ def test_a_block_grows_and_is_thinned():
 
 
 @full
+@pytest.mark.at_length
 def test_hyper_parameters_of_an_old_target_are_seen(monkeypatch):
     stale = lambda self, key, state, data: self.refresh(key, state, data)
     monkeypatch.setattr(BlockKernel, "retarget", stale)

@@ -133,6 +133,7 @@ def unmasked(honest):
 
 
 @full
+@pytest.mark.at_length
 def test_padding_that_is_an_anchor(monkeypatch):
     """Planted."""
     monkeypatch.setattr(Mixture, "off_star", unmasked(Mixture.off_star))
@@ -242,6 +243,7 @@ def test_stochastic_sticks_from_all_points(engine, renamed):
 
 
 @full
+@pytest.mark.at_length
 def test_an_order_of_sticks_that_stays_as_labels_move(monkeypatch):
     """Planted: `refresh` brings nothing but the rest up to date."""
     honest = StochasticSlice.refresh

@@ -31,6 +31,7 @@ def test_the_double_slice():
 
 
 @full
+@pytest.mark.at_length
 def test_levels_of_rows_without_entries(monkeypatch):
     """Planted: on k_n, ..., 2 k_n, as printed, which leaves an empty row empty."""
     printed = lambda self, last, uniforms: last + (uniforms * (last + 1)).astype(last.dtype)
@@ -74,6 +75,7 @@ def test_twenty_atoms_are_as_good_as_all():
 
 
 @full
+@pytest.mark.at_length
 def test_places_with_half_their_prior(monkeypatch):
     """Planted: e^(-max g / 2)."""
     honest = comparators._last
@@ -95,6 +97,7 @@ def test_superposition():
 
 
 @full
+@pytest.mark.at_length
 def test_square_roots_of_weights(monkeypatch):
     """Planted."""
     honest = superposition.Rounds.draw

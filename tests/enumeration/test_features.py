@@ -250,11 +250,13 @@ def check_fails(model="linear", **kwargs):
     "model,blocks,sweeps",
     [("linear", 2, 1), ("linear", 1, 1), ("linear", 3, 3), ("counts", 2, 1)],
 )
+@pytest.mark.at_length
 def test_the_published_schedule_is_not_exact(model, blocks, sweeps):
     check_fails(model, schedule=Published(), blocks=blocks, local_sweeps=sweeps)
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_report_of_what_the_sums_subtract(monkeypatch):
     """Zero where features are integrated out, as all are in one block."""
     monkeypatch.setattr(LinearGaussian, "report", lambda self, key, hyper, params, *_: params)
@@ -263,6 +265,7 @@ def test_a_report_of_what_the_sums_subtract(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_report_without_noise(monkeypatch):
     zeros = lambda key, shape, dtype: jnp.zeros(shape, dtype)
     module = importlib.import_module("sgmc_jax.families.linear_gaussian")
@@ -290,6 +293,7 @@ def test_instantiated_singletons_that_are_proposed_anew(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_anchors_that_move(monkeypatch):
     def movable(key, occupancy, *, anchored):
         right = draw_anchors(key, occupancy, anchored=anchored)
@@ -300,6 +304,7 @@ def test_anchors_that_move(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_columns_in_the_order_of_their_slots(monkeypatch):
     honest = tail._turns
 
@@ -313,6 +318,7 @@ def test_columns_in_the_order_of_their_slots(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_counts_that_include_the_row_itself(monkeypatch):
     honest = tail._entries
 
@@ -325,12 +331,14 @@ def test_counts_that_include_the_row_itself(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_births_of_the_buffet_process_at_another_concentration(monkeypatch):
     monkeypatch.setattr(BetaBernoulli, "birth_rate", lambda self, hyper, n: hyper["mass"] / n)
     check_fails()
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_odds_that_count_the_row_itself_and_forget_the_concentration(monkeypatch):
     odds = lambda self, hyper, others, n, lower: jnp.log(others / (n - others))
     monkeypatch.setattr(BetaBernoulli, "log_tail_step", odds)
@@ -338,6 +346,7 @@ def test_odds_that_count_the_row_itself_and_forget_the_concentration(monkeypatch
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_features_that_are_lost_as_they_are_demoted(monkeypatch):
     def forgetful(self, stats, params, instantiated):
         return stats, self.marginalise(params, instantiated)

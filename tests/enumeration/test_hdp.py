@@ -173,11 +173,13 @@ def check_fails(kernel):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_published_schedule_is_not_exact():
     check_fails(make(schedule=Published(), blocks=3))
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_weight_that_is_not_drawn_for_a_new_cluster(monkeypatch):
     """The share of a birth is Beta(1, a), not a half."""
 
@@ -189,6 +191,7 @@ def test_a_weight_that_is_not_drawn_for_a_new_cluster(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_tables_that_are_items(monkeypatch):
     """As if every item sat alone."""
 
@@ -200,6 +203,7 @@ def test_tables_that_are_items(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_group_concentration_forgotten_off_the_block(monkeypatch):
     """Equation 13 of the paper without the factor of the weights."""
     honest = grouped.sweep_groups

@@ -88,6 +88,7 @@ def test_scir_with_all_documents(sweeps):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_minibatches_from_scratch_are_biased_and_so_is_sgrld():
     for kernel in (
         scir(lda.counts(Uniform(1), method="fresh"), 1.0),
@@ -98,6 +99,7 @@ def test_minibatches_from_scratch_are_biased_and_so_is_sgrld():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_averages_need_fixed_totals_and_a_small_step_size():
     averaged = lda.counts(Full(), method="fresh", burn_in=5, draws=10)
     args = {"num_steps": 8_000, "burn_in": 500, "tolerance": 0.05}
@@ -116,6 +118,7 @@ def test_averages_need_fixed_totals_and_a_small_step_size():
         pytest.param("own word counted in its weight", marks=pytest.mark.full),
     ],
 )
+@pytest.mark.at_length
 def test_a_word_that_counts_itself_is_seen(monkeypatch, fault):
     honest = sweeps._sweep_group
 
@@ -130,6 +133,7 @@ def test_a_word_that_counts_itself_is_seen(monkeypatch, fault):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_collapsed_words_that_count_one_more(monkeypatch):
     honest = CollapsedGibbs.shapes
     monkeypatch.setattr(CollapsedGibbs, "shapes", lambda *args: honest(*args) + 1)

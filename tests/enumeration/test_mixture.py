@@ -112,11 +112,13 @@ def make(process="dp", **kwargs):
 
 @pytest.mark.full
 @pytest.mark.parametrize("blocks,sweeps", [(1, 1), (2, 1), (2, 3), (3, 1)])
+@pytest.mark.at_length
 def test_the_published_schedule_is_not_exact(blocks, sweeps):
     check_fails(make(schedule=Published(), blocks=blocks, local_sweeps=sweeps))
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_anchors_that_move(monkeypatch):
     def movable(key, occupancy, *, anchored):
         right = draw_anchors(key, occupancy, anchored=anchored)
@@ -127,6 +129,7 @@ def test_anchors_that_move(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_counts_that_include_the_point_itself(monkeypatch):
     honest = collapsed._logits
 
@@ -139,6 +142,7 @@ def test_counts_that_include_the_point_itself(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_forgotten_discount(monkeypatch):
     honest = PitmanYor.draw_weights
 
@@ -150,6 +154,7 @@ def test_a_forgotten_discount(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_an_atom_whose_weight_is_lost_as_it_is_demoted(monkeypatch):
     honest = collapsed._demote
 

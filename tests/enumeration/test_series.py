@@ -75,6 +75,7 @@ def test_slots_that_change_their_names():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_weights_that_miss_half_an_item(monkeypatch):
     """Planted."""
     honest = Symmetric.draw_atoms

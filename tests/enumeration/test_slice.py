@@ -166,6 +166,7 @@ def check_fails(kernel, process="dp", **kwargs):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_points_that_leave_closed_clusters(monkeypatch):
     """They could not come back."""
     honest = _slice.open_to
@@ -175,6 +176,7 @@ def test_points_that_leave_closed_clusters(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_clusters_in_use_that_are_all_open(monkeypatch):
     """Whether an atom is open must not depend on labels."""
     honest = _slice.open_to
@@ -185,6 +187,7 @@ def test_clusters_in_use_that_are_all_open(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_weights_of_one_point_too_many(monkeypatch):
     honest = pitman_yor.PitmanYor._by_slot
     wrong = lambda self, key, hyper, counts: honest(self, key, hyper, counts + (counts > 0))
@@ -194,6 +197,7 @@ def test_weights_of_one_point_too_many(monkeypatch):
 
 @pytest.mark.full
 @pytest.mark.parametrize("process", ["py", "far"])
+@pytest.mark.at_length
 def test_a_discount_forgotten_among_empty_atoms(process, monkeypatch):
     wrong = lambda self, hyper, used: jnp.full(used.shape, hyper["concentration"])
     monkeypatch.setattr(pitman_yor.PitmanYor, "_left_shapes", wrong)
@@ -214,6 +218,7 @@ def test_a_warm_start_from_drawn_labels(monkeypatch, x64):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_warm_start_without_an_end():
     check_fails(make(batch_size=2, warm_start=10**6))
 

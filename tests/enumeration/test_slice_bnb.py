@@ -195,6 +195,7 @@ def fails(**kwargs):
 
 
 @full
+@pytest.mark.at_length
 def test_rates_that_are_not_drawn_anew(monkeypatch):
     """Planted: the missing draws of theta and pi, as the paper prints the sampler."""
     honest = module.SliceBNB._log_rates
@@ -207,6 +208,7 @@ def test_rates_that_are_not_drawn_anew(monkeypatch):
 
 
 @full
+@pytest.mark.at_length
 def test_weights_that_forget_the_failures(monkeypatch):
     """Planted: B in place of the ratio of Gamma(B + r) and Gamma(B)."""
     monkeypatch.setattr(module.Failures, "_rest", lambda self, log_theta: 0 * log_theta)

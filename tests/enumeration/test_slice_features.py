@@ -356,6 +356,7 @@ def fails(kernel, law, **kwargs):
 
 
 @full
+@pytest.mark.at_length
 def test_empty_features_by_the_poissonised_integral(monkeypatch):
     """Planted: exp(-n theta) for (1 - theta)^n, as the paper has it in section 4.1."""
     monkeypatch.setattr(
@@ -365,6 +366,7 @@ def test_empty_features_by_the_poissonised_integral(monkeypatch):
 
 
 @full
+@pytest.mark.at_length
 def test_levels_that_do_not_follow_the_entries(monkeypatch):
     """Planted: an entry makes its row longer whatever comes after it."""
 
@@ -375,6 +377,7 @@ def test_levels_that_do_not_follow_the_entries(monkeypatch):
 
 
 @full
+@pytest.mark.at_length
 def test_entries_without_the_density_of_their_slice(monkeypatch):
     """Planted: the weight e^(k / decay) left out."""
     monkeypatch.setattr(module.SliceCRM, "_log_level", lambda self, last, level: 0.0 * last)
@@ -382,6 +385,7 @@ def test_entries_without_the_density_of_their_slice(monkeypatch):
 
 
 @full
+@pytest.mark.at_length
 def test_empty_features_that_are_not_drawn_anew(monkeypatch):
     """Planted: empty ones of a series that starts after the last one in use."""
     weights = importlib.import_module("sgmc_jax.bnp._weights")
@@ -396,6 +400,7 @@ def test_empty_features_that_are_not_drawn_anew(monkeypatch):
 
 
 @full
+@pytest.mark.at_length
 def test_moves_of_weights_without_their_jacobian(monkeypatch):
     """Planted: one theta too many in the density of a weight."""
     honest = Bernoulli.log_column

@@ -221,6 +221,7 @@ def fails(model):
 
 @full
 @pytest.mark.parametrize("model", LAWS)
+@pytest.mark.at_length
 def test_an_exposure_that_is_left_out(model, monkeypatch):
     """Planted: the empty atoms of the series say nothing of the mass."""
     monkeypatch.setattr(weights, "exposure", lambda *args: 0.0)
@@ -228,6 +229,7 @@ def test_an_exposure_that_is_left_out(model, monkeypatch):
 
 
 @full
+@pytest.mark.at_length
 def test_places_that_do_not_follow_the_mass(monkeypatch):
     """Planted: g kept as it is, so that every weight in use moves with the mass."""
     honest = weights.SeriesWeights._redraw_mass

@@ -105,6 +105,7 @@ def test_topics_and_proportions_in_turn_are_exact():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_approximate_marginal_has_the_law_of_its_draws():
     """Three draws of the prior: the law is exact for them, and not the posterior."""
     grad = SAM.marginal(jax.random.key(3), draws=3)
@@ -172,6 +173,7 @@ def test_faults_of_the_gradient_are_seen(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_jacobian_that_is_left_out_is_seen(monkeypatch):
     """The Dirichlet density is with respect to Lebesgue's measure: no Jacobian of the simplex."""
     lebesgue = lambda theta, alpha: jnp.sum((alpha - 1) * jnp.log(theta))
@@ -181,6 +183,7 @@ def test_a_jacobian_that_is_left_out_is_seen(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_mean_that_is_not_integrated_out_is_seen(monkeypatch):
     """The sign of log c of the resultant."""
     right = density.Prior.logdensity

@@ -85,6 +85,7 @@ def check_fails(process):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_forgotten_proposal_density(monkeypatch):
     honest = SplitMerge._sides
 
@@ -97,6 +98,7 @@ def test_a_forgotten_proposal_density(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_births_that_forget_the_number_of_clusters(monkeypatch):
     honest = SplitMerge._decide
 
@@ -108,6 +110,7 @@ def test_births_that_forget_the_number_of_clusters(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_launch_that_sees_the_labels(monkeypatch):
     """A scan from the present sides, as if they were the launch."""
     honest = SplitMerge._sides
@@ -124,6 +127,7 @@ def test_a_launch_that_sees_the_labels(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_pairs_that_share_a_cluster(monkeypatch):
     """All pairs move at once, though they meet."""
     honest = SplitMerge._pairs
@@ -137,6 +141,7 @@ def test_pairs_that_share_a_cluster(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_seeds_drawn_by_the_labels(monkeypatch):
     """Only pairs in one cluster are drawn if there are any: splits without their inverse."""
     honest = SplitMerge._pairs

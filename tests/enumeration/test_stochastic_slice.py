@@ -54,6 +54,7 @@ def test_all_partitions_of_a_pitman_yor_process():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_sticks_that_miss_the_points_of_later_ones(monkeypatch):
     """Planted."""
     honest = pitman_yor.PitmanYor.stick_shapes

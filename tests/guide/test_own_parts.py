@@ -141,6 +141,7 @@ def test_a_part_has_its_law(name):
     "name",
     [name if name == "Torus" else pytest.param(name, marks=pytest.mark.full) for name in LAWS],
 )
+@pytest.mark.at_length
 def test_a_fault_in_a_part_is_seen(name):
     check, fault = LAWS[name]
     with pytest.raises(AssertionError, match="standard errors"):

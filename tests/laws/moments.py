@@ -1,7 +1,7 @@
 """Checking a mean over chains against its closed form, at a stated false-alarm rate.
 
-In the fast tier laws run for an eighth as long as in the full one, in 256 chains at most, and see
-errors down to some six times the size.
+A law runs at its full length only where that is asked for, by `--long` or by its mark `at_length`;
+else for an eighth as long, in 256 chains at most, and sees errors down to some six times the size.
 """
 
 import jax
@@ -12,10 +12,10 @@ from sgmc_jax import sample
 # 5.5 standard errors over at least 200 independent chains: a false alarm has probability below 1e-6
 Z = 5.5
 _SHORTER, _MOST_CHAINS, _WIDER = 8, 256, 6.0
-_at_length = True
+_at_length = False
 
 
-def choose_tier(full):
+def choose_length(full):
     """How long laws run from here on."""
     global _at_length
     _at_length = full
@@ -27,7 +27,7 @@ def at_length():
 
 
 def fewer(num):
-    """A number of steps or draws: all of them in the full tier, an eighth in the fast one."""
+    """A number of steps or draws: all of them at full length, an eighth otherwise."""
     return num if _at_length else max(1, num // _SHORTER)
 
 
@@ -37,7 +37,7 @@ def wider(tolerance):
 
 
 def run_law(*args, num_steps, num_chains, burn_in=0, **kwargs):
-    """`sample`, with fewer steps after the burn-in and fewer chains in the fast tier."""
+    """`sample`, with fewer steps after the burn-in and fewer chains unless at full length."""
     num_steps = burn_in + fewer(num_steps - burn_in)
     num_chains = num_chains if _at_length else min(num_chains, _MOST_CHAINS)
     return sample(*args, num_steps=num_steps, num_chains=num_chains, burn_in=burn_in, **kwargs)
@@ -61,7 +61,7 @@ def check_mean(values, expected, tolerance):
 
 
 def check_law(values, expected, tolerance):
-    """`check_mean` of what `run_law` or `fewer` made: in the fast tier of a wider tolerance."""
+    """`check_mean` of what `run_law` or `fewer` made: if they are fewer, of a wider tolerance."""
     check_mean(values, expected, wider(tolerance))
 
 

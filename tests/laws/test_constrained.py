@@ -75,6 +75,7 @@ def test_the_bias_of_projection_is_of_order_one_half():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_reflection_for_projection_is_seen():
     statistic = lambda x: jnp.stack([(x == 0).astype(x.dtype), x])
     values = moments(reflected_sgld(EXPONENTIAL, 0.2, Box(0.0)), statistic, jnp.ones(()))
@@ -132,6 +133,7 @@ def test_a_normal_centred_at_the_wall_has_the_variance_of_sgld():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_noise_too_large_by_a_twentieth_is_seen(monkeypatch):
     honest = EulerLangevin.variance
     monkeypatch.setattr(EulerLangevin, "variance", lambda s, h, v: 1.05**2 * honest(s, h, v))
@@ -154,6 +156,7 @@ def test_a_uniform_law_on_a_box_is_exact():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_projection_for_a_second_reflection_is_seen(monkeypatch):
     monkeypatch.setattr(Box, "reflect", ConvexSet.reflect)
     with refused():

@@ -243,6 +243,7 @@ def test_a_mean_that_forgets_will_do():
 
 
 @pytest.mark.parametrize("name", some_fast(CORRECTED, ("sgld",)))
+@pytest.mark.at_length
 def test_without_it_the_variance_is_larger(name):
     with pytest.raises(AssertionError, match="standard errors"):
         check_variance(name, None)
@@ -250,6 +251,7 @@ def test_without_it_the_variance_is_larger(name):
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", some_fast(("sgld", "ABOBA"), ("sgld",)))
+@pytest.mark.at_length
 def test_the_variance_sees_a_large_population(name, monkeypatch):
     monkeypatch.setattr(*FAULTS["large population"])
     with pytest.raises(AssertionError, match="standard errors"):
@@ -278,6 +280,7 @@ def test_the_noise_of_a_batch_is_not_made_up_for_by_itself():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_skewness_sees_the_present_batch(monkeypatch):
     monkeypatch.setattr(*FAULTS["present"])
     with pytest.raises(AssertionError, match="standard errors"):
@@ -312,6 +315,7 @@ def test_a_full_covariance(name):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_diagonal_leaves_the_correlation():
     with pytest.raises(AssertionError, match="standard errors"):
         check_plane("sgld")
@@ -340,6 +344,7 @@ def test_on_a_sphere_with_a_matrix_of_friction():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_on_a_sphere_the_noise_is_there():
     with pytest.raises(AssertionError, match="standard errors"):
         check_sphere(None)

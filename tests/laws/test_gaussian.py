@@ -108,6 +108,7 @@ def test_the_law_sees_a_wrong_denominator(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_law_sees_one_key_used_twice(monkeypatch):
     import sgmc_jax.splitting as splitting
 
@@ -256,6 +257,7 @@ def test_sgld_covariance_with_real_minibatches(replace, centred, hook):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_covariance_law_sees_a_centre_taken_for_the_mode(monkeypatch):
     honest = ControlVariate.items
 

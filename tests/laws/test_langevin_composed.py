@@ -111,12 +111,14 @@ def test_a_wall_or_a_mirror_keeps_its_law(kind, wrap):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.at_length
 def test_noise_too_large_by_a_twentieth_is_seen(kind):
     with refused():
         check_law(walled(kind, "cycle", temperature=1.05**2), exact(kind, "cycle"), 0.03)
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.at_length
 def test_a_block_that_stays_is_seen(kind):
     """With t as it was at first: its law is that without a pull."""
     with refused():
@@ -175,6 +177,7 @@ def test_a_frozen_preconditioner_keeps_its_law(wrap):
 
 
 @pytest.mark.parametrize("wrap", ["repeat", "gibbs"])
+@pytest.mark.at_length
 def test_a_preconditioner_that_moves_on_is_seen(wrap):
     with refused():
         check_law(preconditioned_moments(wrap, freeze_after=None), preconditioned_law(wrap), 0.04)
@@ -281,12 +284,14 @@ def test_an_estimator_keeps_the_law_of_its_chain(name, wrap):
 
 
 @pytest.mark.parametrize("name", ["Weighted", "Stratified"])
+@pytest.mark.at_length
 def test_equal_batches_in_their_place_are_seen(name, monkeypatch):
     monkeypatch.setitem(BATCHERS, name, Uniform(BATCH))
     with refused():
         check_law(estimated_moments(name, "cycle"), estimated_law(name, "cycle"), 0.03)
 
 
+@pytest.mark.at_length
 def test_a_table_made_for_another_block_is_seen(monkeypatch):
     """`gibbs` makes it anew: the summands have changed with t."""
     monkeypatch.setattr(SAGA, "retarget", lambda self, key, estate, position, data: estate)
@@ -294,6 +299,7 @@ def test_a_table_made_for_another_block_is_seen(monkeypatch):
         check_law(estimated_moments("SAGA", "gibbs"), estimated_law("SAGA", "gibbs"), 0.03)
 
 
+@pytest.mark.at_length
 def test_a_table_that_a_cycle_makes_anew_is_seen(monkeypatch):
     """It may stay, and then its law is that of two tables; anew it has no noise at first."""
     monkeypatch.setattr(SAGA, "refresh", SAGA.retarget)

@@ -107,6 +107,7 @@ def test_a_table_makes_minibatches_exact(batcher):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_totals_left_to_the_process_are_biased():
     kernel = scir(MinibatchCounts(allocate, HALF, Full()), 0.6, scale="none")
     with fails():
@@ -114,6 +115,7 @@ def test_totals_left_to_the_process_are_biased():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_allocations_drawn_anew_after_the_totals_are_biased(monkeypatch):
     monkeypatch.setattr(GammaTotal, "moves", True)
     with fails():
@@ -121,6 +123,7 @@ def test_allocations_drawn_anew_after_the_totals_are_biased(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_table_that_counts_a_batch_one_step_late_is_seen(monkeypatch):
     honest = TableCounts._value
     late = lambda self, position, counts, change, batch: honest(
@@ -132,6 +135,7 @@ def test_a_table_that_counts_a_batch_one_step_late_is_seen(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_saga_and_anchored_counts_are_clipped_and_say_so():
     kernel = scir(SAGACounts(allocate, HALF, Uniform(2)), 1.0)
     with fails():
@@ -144,6 +148,7 @@ def test_saga_and_anchored_counts_are_clipped_and_say_so():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_averages_of_allocations_are_right_with_fixed_totals_as_the_step_size_vanishes():
     counts = Minibatch(Summand(np.full((2, 2), HALF, np.float32), expect), Full())
     for h, num_steps in [(0.01, 15_000), (1.0, 2_000)]:
@@ -179,6 +184,7 @@ def check_estimator(values, mean, variance):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_latent_counts_are_unbiased_with_the_variance_of_theory():
     simple, _ = estimates(MinibatchCounts(allocate, HALF, Uniform(4)))
     check_estimator(simple.value, *latent_moments(0.0))

@@ -104,6 +104,7 @@ def test_the_joint_law(name):
     check(KERNELS[name], 0.05)
 
 
+@pytest.mark.at_length
 def test_a_momentum_that_is_carried_to_another_point_is_seen(monkeypatch):
     """The law of a tangent velocity knows where it is: `refresh` draws it anew."""
     monkeypatch.setattr(Sphere, "flat", True)
@@ -115,6 +116,7 @@ def test_a_momentum_that_is_carried_to_another_point_is_seen(monkeypatch):
     programs.cache_clear()
 
 
+@pytest.mark.at_length
 def test_a_gradient_at_the_old_block_is_seen(monkeypatch):
     """`gibbs` retargets a block before it steps: what it carries was for another y."""
     from sgmc_jax.combinators.metropolis import Metropolis

@@ -131,6 +131,7 @@ def test_a_dirichlet_law_by_metropolis():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_an_edge_that_no_step_sees():
     """Of order h, and not h^2: 9 % of the largest mean at h = .1, 4 % at .05."""
     for step_size in (0.1, 0.05):
@@ -233,6 +234,7 @@ def test_von_mises_fisher_with_noise(dim, kappa, name):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_noise_is_there():
     """Uncorrected it moves the mean by .025 on S^2."""
     wrong = lambda grad, h: sggmc(grad, Sphere(), h, 2.0, word="AFBNFA")
@@ -242,6 +244,7 @@ def test_the_noise_is_there():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_thermostat_counts_the_dimensions_of_the_sphere(monkeypatch):
     monkeypatch.setattr(Sphere, "dim_array", lambda self, shape: shape[-1])
     with pytest.raises(AssertionError, match="standard errors"):

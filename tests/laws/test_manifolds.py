@@ -194,6 +194,7 @@ def test_its_product_with_a_line():
 
 @pytest.mark.parametrize("space", [HalfPlane, pytest.param(Product, marks=pytest.mark.full)])
 @pytest.mark.parametrize("fault", ["gradient", "squared_norm"])
+@pytest.mark.at_length
 def test_the_law_sees_the_metric_of_the_embedding(space, fault, monkeypatch):
     """A wrong length moves the means; by a wrong gradient chains run away, to no mean at all."""
     monkeypatch.setattr(space, fault, getattr(Space, fault))

@@ -308,6 +308,7 @@ def test_von_mises_fisher_with_noise(word):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_noise_is_there():
     with pytest.raises(AssertionError, match="standard errors"):
         check_sphere("ABOBA", 0.03, None, 10.0)

@@ -129,6 +129,7 @@ def test_it_keeps_its_law(kind, wrap):
 
 
 @pytest.mark.parametrize("kind", ["sgrhmc", "metric"])
+@pytest.mark.at_length
 def test_momenta_that_a_cycle_draws_anew_are_seen(kind, monkeypatch):
     honest = Splitting._renewed
 
@@ -140,6 +141,7 @@ def test_momenta_that_a_cycle_draws_anew_are_seen(kind, monkeypatch):
         check_law(second_moments(kind, "cycle"), exact(kind, "cycle"), 0.03)
 
 
+@pytest.mark.at_length
 def test_momenta_that_gibbs_keeps_in_a_metric_are_seen(monkeypatch):
     monkeypatch.setattr(Splitting, "retarget", Splitting.refresh)
     with refused():
@@ -147,6 +149,7 @@ def test_momenta_that_gibbs_keeps_in_a_metric_are_seen(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.at_length
 def test_a_temperature_too_high_by_a_twentieth_is_seen(kind):
     values = second_moments(kind, "cycle", temperature=1.05)
     with refused():

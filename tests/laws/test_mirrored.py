@@ -67,6 +67,7 @@ def test_means_of_a_dirichlet_posterior_are_exact_from_batches():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_missing_volume_is_seen(monkeypatch):
     """Without it the law is that of Dirichlet(alpha - 1)."""
     monkeypatch.setattr(SimplexMirror, "log_element", lambda self, y: 0.0 * jnp.sum(y))
@@ -100,6 +101,7 @@ def test_the_second_moment_of_a_beta_law_at_a_large_step_size():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_noise_too_large_by_a_tenth_is_seen(monkeypatch):
     honest = mirrored._tree.normal_like
     monkeypatch.setattr(mirrored._tree, "normal_like", lambda key, y: 1.1 * honest(key, y))

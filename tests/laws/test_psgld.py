@@ -69,12 +69,14 @@ def refused():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_law_sees_noise_too_large_by_a_twentieth():
     with refused():
         check_law(frozen_variance(1.05**2 * TEMPERATURE), np.ones(2), 0.02)
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_law_sees_a_preconditioner_that_moves_on():
     with refused():
         check_law(frozen_variance(freeze_after=None), np.ones(2), 0.02)
@@ -132,6 +134,7 @@ def test_the_variance_with_gamma():
 
 @pytest.mark.full
 @pytest.mark.parametrize("fault", [0.0, -1.0])
+@pytest.mark.at_length
 def test_gamma_left_out_or_subtracted_is_seen(fault, monkeypatch):
     from sgmc_jax.transitions import PreconditionedLangevin
 
@@ -145,6 +148,7 @@ def test_gamma_left_out_or_subtracted_is_seen(fault, monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_gamma_makes_up_for_what_the_current_gradient_adds_and_no_more():
     """At decay a the density is p(x) (epsilon + |x|)^a in the limit of small steps."""
     x = np.linspace(-8, 8, 20_001)

@@ -75,6 +75,7 @@ def test_the_variance_with_a_diffusion_that_depends_on_the_position(name):
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", OWN)
+@pytest.mark.at_length
 def test_gamma_left_out_or_with_the_printed_sign_is_seen(name):
     with refused():
         check_law(variance(name), exact_variance(0.1, 1), 0.015)
@@ -185,6 +186,7 @@ def test_hamiltonian_monte_carlo_from_minibatches(form):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_noise_that_is_not_turned_by_the_curl_is_seen(monkeypatch):
     """B = (D + Q) V (D + Q)': without Q nothing would be subtracted here."""
     from sgmc_jax.transitions import RecipeEuler
@@ -271,6 +273,7 @@ def test_the_thermostat_keeps_the_temperature_and_its_own_law():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_printed_energy_of_the_thermostat_is_seen():
     """(xi - A)^2 / 2d in place of d (xi - A)^2 / 2: a variance of d in place of 1/d."""
     with pytest.raises(AssertionError, match="the thermostat varies by"):

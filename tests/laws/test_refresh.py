@@ -65,6 +65,7 @@ def test_a_table_follows_a_position_that_others_move():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_stale_table_is_seen(monkeypatch):
     monkeypatch.setattr(TableCounts, "refresh", lambda self, key, estate, position, data: estate)
     with fails():
@@ -144,6 +145,7 @@ def test_momenta_have_the_law_of_the_metric_that_another_block_has_changed():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_momenta_of_another_metric_are_seen(monkeypatch):
     """y = 1 in .66 of the steps, in place of a half, with those of the metric before."""
     monkeypatch.setattr(Euclidean, "embedded", True)
@@ -188,6 +190,7 @@ def test_momenta_have_the_temperature_that_another_block_has_changed(wrap):
 
 @pytest.mark.full
 @pytest.mark.parametrize("wrap", TURNS)
+@pytest.mark.at_length
 def test_momenta_of_another_temperature_are_seen(wrap, monkeypatch):
     """Planted."""
     monkeypatch.setattr(Splitting, "_heated", lambda self, state: state)

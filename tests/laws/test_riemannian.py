@@ -101,6 +101,7 @@ def test_a_gaussian_from_minibatches(kind, metric, subtracted):
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.at_length
 def test_a_factor_taken_for_the_inverse_is_seen(kind):
     make, law = KINDS[kind]
     kernel = make(GRAD, INVERSE, step_size=H, factor=True, temperature=T)
@@ -157,6 +158,7 @@ SLOPE = lambda y: -jnp.exp(y) * inverse(y) ** 2
 
 
 @pytest.mark.parametrize("sign", [1, *(pytest.param(s, marks=pytest.mark.full) for s in (0, -1))])
+@pytest.mark.at_length
 def test_a_gamma_law_by_langevin_dynamics(sign):
     gamma = "exact" if sign == 1 else lambda y: sign * SLOPE(y)
     make = lambda h: sgrld(GAMMA_LAW, inverse, h, gamma=gamma)
@@ -181,6 +183,7 @@ def test_a_gamma_law_by_hamiltonian_dynamics():
 
 @pytest.mark.full
 @pytest.mark.parametrize("sign", [0, -1])
+@pytest.mark.at_length
 def test_gamma_left_out_or_subtracted_is_seen(sign):
     root_slope = lambda y: sign * SLOPE(y) / (2 * jnp.sqrt(inverse(y)))
     values = hamiltonian(gamma=root_slope)
@@ -217,6 +220,7 @@ def test_a_normal_law_with_a_metric_that_turns(kind, gamma):
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.at_length
 def test_a_metric_that_turns_without_gamma_is_seen(kind):
     values = dense_moments(kind, gamma=lambda x: 0 * x)
     with refused():

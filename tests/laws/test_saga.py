@@ -109,6 +109,7 @@ class Repeats(Uniform):
         (lambda: SAGA(Minibatch(LINEAR, Repeats(4, replace=True)), 1_000), "sum"),
     ],
 )
+@pytest.mark.at_length
 def test_the_replay_sees_faults(grad, what):
     with pytest.raises(AssertionError, match=what):
         check_replay(grad())
@@ -236,6 +237,7 @@ def test_it_is_nearer_to_that_of_all_items():
 
 @pytest.mark.full
 @pytest.mark.runs_long
+@pytest.mark.at_length
 def test_the_stationary_law_sees_a_sum_brought_up_to_date_too_early():
     with pytest.raises(AssertionError, match="standard errors"):
         check_chain(Early(Minibatch(MODEL, Uniform(BATCH))), exact_variance())

@@ -72,6 +72,7 @@ def test_moments_of_scir_after_some_moves(moved):
     check_moved(draws, *scir_moments(theta, SHAPE, STEP, NUM_MOVES, noise))
 
 
+@pytest.mark.at_length
 def test_misprinted_moments_are_seen(moved):
     draws, theta, noise = moved
     mean, variance = scir_moments(theta, SHAPE, STEP, NUM_MOVES, noise)
@@ -140,6 +141,7 @@ def test_sgrld_is_right_as_its_step_size_vanishes_and_not_before():
 
 @pytest.mark.full
 @pytest.mark.parametrize("n,h", [(100, 0.2), (100, 0.02), (10, 0.02)])
+@pytest.mark.at_length
 def test_minibatches_widen_a_simplex_by_what_theory_says(n, h):
     """1.897, 1.090 and 1.990 times the exact variance."""
     counts = np.array([500, 300, 200])
@@ -202,6 +204,7 @@ def test_the_noise_of_the_location_is_subtracted():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_lognormal_law_sees_noise_too_large_by_a_twentieth(monkeypatch):
     honest = GeometricOrnsteinUhlenbeck.variance
     louder = lambda self, h, v: 1.05**2 * honest(self, h, v)

@@ -87,6 +87,7 @@ def test_the_variance_of_the_first_steps(name):
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.at_length
 def test_a_schedule_that_is_a_step_late_is_seen(name, monkeypatch):
     honest = EulerLangevin.at
     for piece in KERNELS[name][0](temperature=COOLING).pieces.values():

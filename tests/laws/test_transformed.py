@@ -225,6 +225,7 @@ KINDS = {
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_laws_see_a_jacobian_left_out(monkeypatch):
     for kind in KINDS.values():
         monkeypatch.setattr(kind, "log_det", lambda self, z: jnp.zeros(()))

@@ -75,6 +75,7 @@ def test_the_density_is_that_of_the_printed_model():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_density_sees_a_missing_jacobian():
     faulty = NoJacobian(NETWORK, groups=(0, 1, 0, 2), precision_prior=(1.5, 2.0))
     with pytest.raises(AssertionError):
@@ -183,6 +184,7 @@ def test_the_joint_law_of_weights_and_precisions(make):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_joint_law_sees_a_missing_jacobian_and_a_wrong_count():
     def no_jacobian(model):
         faulty = NoJacobian(AFFINE, **REGRESSION, precision_prior=PRIOR)

@@ -215,6 +215,7 @@ def drawn(grad, position, series):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_initial_law_inside_of_the_series_is_seen(x64, monkeypatch):
     honest = m.HiddenMarkov._smoothed
 
@@ -227,6 +228,7 @@ def test_the_initial_law_inside_of_the_series_is_seen(x64, monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_wrong_backward_message_is_seen(x64, monkeypatch):
     honest = forward_backward.backward
     shifted = lambda transition, logliks: honest(transition.T, logliks)
@@ -237,6 +239,7 @@ def test_a_wrong_backward_message_is_seen(x64, monkeypatch):
 
 @pytest.mark.full
 @pytest.mark.parametrize("fault", ["constant", "buffers count"])
+@pytest.mark.at_length
 def test_wrong_shares_are_seen(fault, x64, monkeypatch):
     honest = Window._windows
 

@@ -81,6 +81,7 @@ class Covariance(MatrixFactorization):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_gradients_see_a_precision_in_place_of_a_covariance():
     settings = {"noise_precision": 2.0, "centre": 3.0, "mean": 0.4, "precision_prior": (1.5, 2.0)}
     with pytest.raises(AssertionError):
@@ -146,6 +147,7 @@ def test_gradients_of_batches_are_unbiased():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_unbiasedness_sees_a_prior_of_the_batch():
     settings = {"noise_precision": 2.0, "centre": 3.0, "mean": 0.4, "precision_prior": (1.5, 2.0)}
     with pytest.raises(AssertionError, match="standard errors"):
@@ -228,6 +230,7 @@ def test_the_joint_law_of_factors_and_hyperparameters(make):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_joint_law_sees_other_hyperparameters():
     """A count that is off by one row, and a precision in place of a covariance."""
     args = {"noise_precision": 1.0, "mean": 0.4}

@@ -92,6 +92,7 @@ def test_particles_against_kalman():
 
 @pytest.mark.full
 @pytest.mark.parametrize("fault", ["no weights", "no ancestors", "no edge"])
+@pytest.mark.at_length
 def test_wrong_paths_are_seen(fault, monkeypatch):
     if fault == "no weights":
         even = particles.systematic

@@ -84,6 +84,7 @@ def test_the_posterior_mean_is_that_of_a_quadrature():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_posterior_mean_sees_a_prior_of_the_batch():
     """A prior counted N/n times, once an item of the batch, shrinks the weights."""
     with pytest.raises(AssertionError, match="standard errors"):

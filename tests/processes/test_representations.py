@@ -293,6 +293,7 @@ def test_special_functions_in_float32(x64):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_wrong_scale_is_seen(x64, monkeypatch):
     """Planted: weights of Bondesson's series that fall as exp(-g / a), not exp(-g / (a c))."""
     monkeypatch.setattr(
@@ -306,6 +307,7 @@ def test_a_wrong_scale_is_seen(x64, monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_a_lift_that_forgets_v_is_seen(x64, monkeypatch):
     """Planted: every atom at V = 1."""
     monkeypatch.setattr(
@@ -356,6 +358,7 @@ def test_points_of_thinning_are_those_with_atoms(name, x64):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_points_that_are_all_kept(x64, monkeypatch):
     """Planted: the density of G as it is at 0, so that no point is rejected."""
     honest = BetaLaw.logpdf
