@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import equinox as eqx
@@ -62,10 +63,10 @@ def _from_groups() -> Callable:
     except ImportError:
         pass
     try:
-        from arviz import from_dict as from_named
+        arviz = import_module("arviz")
     except ImportError as error:
         raise ImportError('to_arviz needs ArviZ: pip install "sgmc_jax[arviz]"') from error
-    return lambda groups, **names: from_named(**groups, **names)
+    return lambda groups, **names: arviz.from_dict(**groups, **names)
 
 
 def _statistics(stats: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Array, Float
 
@@ -15,6 +16,7 @@ from ..arrays import product
 from ..random import log_gamma
 from ..random.slots import slot_normal
 from . import _inputs
+from ._from_data import items_of
 from ._inputs import check_rows, positive_number
 from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, Hyper, RowLikelihood
 
@@ -98,6 +100,32 @@ class LinearGaussian(FeatureFamily):
         self.feature_scale = positive_number("feature_scale", feature_scale)
         self.noise_prior = _inverse_gamma("noise_prior", noise_prior)
         self.feature_prior = _inverse_gamma("feature_prior", feature_prior)
+
+    @classmethod
+    def from_data(cls, data: Any) -> LinearGaussian:
+        """Scales that are learnt, from where the items' size puts them.
+
+        With v the mean square of all entries, s^2 begins at v / 4 and s_A^2 at v, and their priors
+        are inverse-gamma with shape 1 and those scales, as vague as they can be. Features are
+        centred at zero: subtract the mean of data whose zero means nothing.
+
+        Args:
+            data: all items (N, D), an array or a frame.
+
+        Raises:
+            ValueError: if all are zero, or the data are no finite rows.
+
+        Example:
+            >>> import jax.numpy as jnp
+            >>> family = LinearGaussian.from_data(jnp.array([[2.0, -2.0], [0.0, 4.0]]))
+            >>> round(family.feature_scale.item(), 4)  # the root of 6
+            2.4495
+        """
+        rows = items_of(data)
+        size = float(np.mean(rows**2))
+        if not size > 0:
+            raise ValueError("data must not be all zero, to make a prior from")
+        return cls(rows.shape[1], size**0.5 / 2, size**0.5, (1.0, size / 4), (1.0, size))
 
     def start(self) -> Hyper:
         return {"noise_scale": self.noise_scale, "feature_scale": self.feature_scale}

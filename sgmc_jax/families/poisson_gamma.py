@@ -12,6 +12,7 @@ from .. import _checks
 from ..arrays import product
 from ..random import log_gamma
 from ..special import log_rising_factorial
+from ._from_data import items_of
 from ._inputs import check_counts, positive_vector, row, rows
 from ._moments import FirstMoments, first_moments
 from .family import Family, cast
@@ -75,6 +76,30 @@ class PoissonGamma(Family):
             size = max(shape.size, rate.size)
         self.shape = positive_vector("shape", shape, size)
         self.rate = positive_vector("rate", rate, size)
+
+    @classmethod
+    def from_data(cls, data: Any) -> PoissonGamma:
+        """A weak prior from all items: the mean of each column is exponential around that of all.
+
+        Shape 1 and rate 1 / x_d, with the mean count x_d of a column, (sum + 1) / (N + 1): it is
+        worth 1 / x_d items.
+
+        Args:
+            data: all items (N, D), whole numbers.
+
+        Raises:
+            ValueError: if the data are no rows of counts.
+
+        Example:
+            >>> import numpy as np
+            >>> PoissonGamma.from_data(np.array([[3, 0], [4, 1]])).rate.round(3).tolist()
+            [0.375, 1.5]
+        """
+        counts = items_of(data)
+        rate = (len(counts) + 1) / (counts.sum(0) + 1)
+        family = cls(1.0, rate, counts.shape[1])
+        family.check(data)
+        return family
 
     @property
     def size(self) -> int:

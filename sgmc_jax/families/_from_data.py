@@ -1,0 +1,52 @@
+"""What priors are made of where none are known: the place and the spread of all items."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from .. import _checks
+from ._inputs import check_rows
+
+
+class Spread(NamedTuple):
+    """The mean of all items, their covariance matrix, and a cluster's share of that."""
+
+    mean: Float[np.ndarray, " d"]
+    covariance: Float[np.ndarray, "d d"]
+    share: float
+
+
+def spread(data: Any, clusters: Any) -> Spread:
+    """The mean and covariance of the items, and the share K^(-2 / D) of K clusters.
+
+    Ellipsoids of the covariance S K^(-2 / D) have a K-th of the volume of that of S. Of N items S
+    is (N C + D diag(C)) / (N + D), C the sample covariance, which is never singular.
+
+    Raises:
+        ValueError: if a column is constant, or the data are no finite rows.
+    """
+    _checks.positive("clusters", clusters)
+    rows = items_of(data)
+    num, dim = rows.shape
+    sample = np.cov(rows, rowvar=False, bias=True).reshape(dim, dim)
+    if num < 2 or not np.all(np.diag(sample) > 0):
+        still = [] if num < 2 else np.flatnonzero(~(np.diag(sample) > 0)).tolist()
+        raise ValueError(
+            "data must vary in every column, to make a prior from, got "
+            + (f"constant columns {still}" if still else f"{num} items")
+        )
+    shrunk = (num * sample + dim * np.diag(np.diag(sample))) / (num + dim)
+    return Spread(rows.mean(0), shrunk, float(clusters) ** (-2 / dim))
+
+
+def items_of(data: Any) -> Float[np.ndarray, "n d"]:
+    """Rows in double precision, of arrays or a frame."""
+    rows = np.asarray(data)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(f"data must be of shape (n, d), got shape {np.shape(data)}")
+    check_rows(rows, rows.shape[1])
+    return rows.astype(np.float64)

@@ -1,0 +1,113 @@
+"""Priors from data: in the data's own units, and of the size that they say."""
+
+import importlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import sample
+from sgmc_jax.bnp import (
+    DirichletProcess,
+    LinearGaussian,
+    NormalGamma,
+    NormalInverseWishart,
+    NormalKnownCovariance,
+    PoissonGamma,
+    default_sampler,
+    point_estimate,
+)
+
+KEY = jax.random.key(4)
+NORMAL = [NormalInverseWishart, NormalGamma, NormalKnownCovariance]
+SCALE, SHIFT = np.array([1e-3, 1.0, 1e4]), np.array([5.0, -100.0, 1e5])
+_rng = np.random.default_rng(1)
+CENTRES = _rng.normal(size=(4, 3)) * 6
+TRUTH = np.arange(400) % 4
+X = CENTRES[TRUTH] + _rng.normal(size=(400, 3))
+
+
+def log_marginal(make, data):
+    """Of three clusters of the first items, and the family's base."""
+    family = make.from_data(data)
+    labels = jnp.arange(12) % 3
+    stats = family.label_statistics(jnp.asarray(data[:12]), labels, 3)
+    return jnp.sum(family.log_marginal(stats)) + jnp.sum(family.log_base(jnp.asarray(data[:12])))
+
+
+@pytest.mark.parametrize("make", NORMAL)
+def test_units_do_not_matter(make, x64):
+    """p(c x + b) = p(x) / c^n, of every partition: other units have the same posterior."""
+    there = log_marginal(make, X * SCALE + SHIFT) + 12 * np.sum(np.log(SCALE))
+    np.testing.assert_allclose(there, log_marginal(make, X), rtol=1e-8)
+
+
+def check_volume():
+    family = NormalInverseWishart.from_data(X, clusters=4)
+    every = family.scale / family.mean_strength  # of the means, as nu = D + 2
+    sample_covariance = np.cov(X.T, bias=True)
+    shrunk = sample_covariance - 3 / 403 * (sample_covariance - np.diag(np.diag(sample_covariance)))
+    np.testing.assert_allclose(every, shrunk, rtol=1e-4)
+    volume = np.linalg.det(family.scale) / np.linalg.det(every)
+    np.testing.assert_allclose(volume**0.5, 1 / 4, rtol=1e-4)
+
+
+def test_clusters_have_their_share_of_the_volume():
+    check_volume()
+
+
+def test_a_share_of_each_side_is_seen(monkeypatch):
+    module = importlib.import_module("sgmc_jax.families.normal_inverse_wishart")
+    honest = module.spread
+    faulty = lambda data, clusters: honest(data, clusters)._replace(share=1 / clusters)
+    monkeypatch.setattr(module, "spread", faulty)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check_volume()
+
+
+def test_more_dimensions_than_items():
+    family = NormalInverseWishart.from_data(_rng.normal(size=(5, 20)))
+    assert np.linalg.eigvalsh(family.scale)[0] > 0
+
+
+@pytest.mark.parametrize("make", NORMAL)
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (np.stack([np.arange(5.0), np.ones(5)], 1), r"constant columns \[1\]"),
+        (np.ones((1, 2)), "got 1 items"),
+        (np.array([[1.0, np.nan], [0.0, 1.0]]), "data must be finite"),
+        (np.zeros((0, 2)), r"shape \(n, d\)"),
+        (np.zeros((2, 2, 2)), r"shape \(n, d\)"),
+    ],
+    ids=["constant", "one", "nan", "none", "three axes"],
+)
+def test_data_that_make_no_prior(make, data, message):
+    with pytest.raises(ValueError, match=message):
+        make.from_data(data)
+
+
+def test_counts_and_features():
+    family = PoissonGamma.from_data(np.array([[3, 0], [4, 0]]))
+    np.testing.assert_allclose(family.shape / family.rate, [8 / 3, 1 / 3], rtol=1e-6)
+    with pytest.raises(ValueError, match="data must"):
+        PoissonGamma.from_data(np.array([[0.5, 1.0]]))
+    with pytest.raises(ValueError, match="all zero"):
+        LinearGaussian.from_data(np.zeros((3, 2)))
+    big, small = (LinearGaussian.from_data(c * X) for c in (1e3, 1.0))
+    assert big.noise_scale / small.noise_scale == pytest.approx(1e3, rel=1e-5)
+    assert big.priors["noise_scale"][1] / small.priors["noise_scale"][1] == pytest.approx(1e6)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("make", NORMAL[:2])
+def test_four_clusters_of_any_units_are_found(make):
+    data = X * SCALE + SHIFT
+    parts = DirichletProcess(1.0), make.from_data(data)
+    kernel, start, _ = default_sampler(KEY, *parts, data)
+    run = sample(KEY, kernel, start, data, num_steps=120, burn_in=60, num_chains=2)
+    found, _ = point_estimate(run.trace.local["assignment"])
+    table = np.zeros((4, found.max() + 1))
+    np.add.at(table, (TRUTH, np.asarray(found)), 1)
+    assert table.max(1).sum() >= 396 and (table.sum(0) > 4).sum() == 4
