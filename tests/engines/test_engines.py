@@ -171,6 +171,7 @@ def test_a_checkpoint_is_resumed_on_another_engine(reference, x64, tmp_path):
     assert_same_chain(reference(21, None), run)
 
 
+@pytest.mark.full
 def test_chains_are_resumed_on_another_engine(reference, x64, tmp_path):
     saved = {"checkpoint": tmp_path / "run", "num_chains": 2}
     for num_steps, engine in [(70, None), (STEPS, Vmap(8))]:
