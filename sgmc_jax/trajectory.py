@@ -60,7 +60,7 @@ def leapfrog(
             "the Metropolis test is wrong"
         )
     jitter = _checks.one_number("jitter", jitter)
-    if _checks.certainly(lambda jitter: (jitter < 0) | (jitter >= 1), jitter):
+    if _checks.certainly(lambda jitter: ~((0 <= jitter) & (jitter < 1)), jitter):
         raise ValueError(f"jitter must be in [0, 1), got {_checks.shown(jitter)}")
     word = Splitting("BAB", {"A": GeodesicFlow(), "B": GradientKick()}, grad, step_size, space)
     moves = repeat(word, num_steps)

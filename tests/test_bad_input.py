@@ -289,6 +289,7 @@ HYPERPARAMETERS = [
     Case("mala minibatch", lambda: mala(GRAD, 0.1), "grad must be exact"),
     Case("mala schedule", lambda: mala(EXACT, lambda k: 0.1), "step_size must be a num", TypeError),
     Case("hmc schedule", lambda: hmc(EXACT, jnp.sqrt), "must be a number.*backwards", TypeError),
+    Case("hmc jitter NaN", lambda: hmc(EXACT, 0.1, jitter=np.nan), r"jitter must be in.*nan"),
     Case("hmc jitter", lambda: hmc(EXACT, 0.1, jitter=1.0), r"jitter must be in \[0, 1\), got 1.0"),
     Case("hmc steps", lambda: hmc(EXACT, 0.1, 0), "num_integration_steps must be.*0"),
     Case("hmc float steps", lambda: hmc(EXACT, 0.1, 2.0), "num_integration_steps must be.*2.0"),

@@ -16,11 +16,14 @@ from sgmc_jax import (
     LinearModel,
     Minibatch,
     Vmap,
+    cycle,
     find_mode,
     full_pass,
     gibbs,
+    repeat,
     sample,
     sgld,
+    thin,
 )
 from sgmc_jax.collective import Shard
 from sgmc_jax.runner.stream import open_data, padded, passes_of
@@ -172,7 +175,15 @@ def test_shorter_batches_compile_one_more_program():
 LAW_N, LAW_STEP, LAW_Y = 10, 0.08, np.linspace(-2, 4, 10).astype(np.float32)
 
 
-def check_the_law_of_a_stream():
+COMPOSED = {
+    "alone": lambda kernel: kernel,
+    "thin": lambda kernel: thin(kernel, 2),
+    "repeat": lambda kernel: repeat(kernel, 3),
+    "cycle": lambda kernel: cycle(kernel, kernel),
+}
+
+
+def check_the_law_of_a_stream(composed):
     """Items of one curvature: with control variates the gradient is exact, if the weights are."""
     rng = np.random.default_rng(3)
 
@@ -185,7 +196,7 @@ def check_the_law_of_a_stream():
     curvature, mode = LAW_N + 1.0, LAW_Y.sum() / (LAW_N + 1)
     run = run_law(
         KEY,
-        kernel,
+        COMPOSED[composed](kernel),
         jnp.array(mode),
         shuffled,
         num_steps=3_200,
@@ -200,16 +211,19 @@ def check_the_law_of_a_stream():
 
 @pytest.mark.full
 @pytest.mark.runs_long
-def test_the_law_of_control_variates_of_a_stream():
-    check_the_law_of_a_stream()
+@pytest.mark.parametrize("composed", COMPOSED)
+def test_the_law_of_control_variates_of_a_stream(composed):
+    check_the_law_of_a_stream(composed)
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 @pytest.mark.runs_long
-def test_the_law_sees_the_nominal_size(monkeypatch):
+@pytest.mark.parametrize("composed", COMPOSED)
+def test_the_law_sees_the_nominal_size(composed, monkeypatch):
     plant_the_nominal_size(monkeypatch)
     with pytest.raises(AssertionError, match="standard errors"):
-        check_the_law_of_a_stream()
+        check_the_law_of_a_stream(composed)
 
 
 @pytest.mark.full

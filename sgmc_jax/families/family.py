@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks
 from ..arrays import real_array
+from ._from_data import Spread, spread
 
 
 class Family(eqx.Module):
@@ -154,6 +155,47 @@ class LocatedFamily(Family):
 
     mean: eqx.AbstractVar[Array]
     centre: eqx.AbstractVar[Array]
+
+    @classmethod
+    def from_data(cls, data: Any, clusters: Any = 10) -> Self:
+        """A weak prior from all items: clusters have a K-th of their volume, and lie among them.
+
+        With the mean m and the covariance S of the items, w = K^(-2/D), and s^2 the diagonal of S:
+
+            NormalInverseWishart   m, mean_strength w, nu = D + 2, Psi = w S
+            NormalGamma            m, mean_strength w, shape 2, rate w s^2
+            NormalKnownCovariance  m, covariance w S, prior_covariance S
+
+        So a cluster's covariance has the prior mean w S (diag(w s^2) in the second line), and the
+        means of clusters spread as the items do. For small N / D the correlations of S are shrunk
+        towards 0. The prior looks at the data, but is worth less than D + 3 items, and other units
+        lead to the same posterior. In the third line covariances are taken for known: prefer a
+        family that learns them, unless they are known to be about so.
+
+        Args:
+            data: all items (N, D), an array or a frame.
+            clusters: K, about how many clusters there may be.
+
+        Raises:
+            ValueError: if a column is constant, or the data are no finite rows.
+
+        Example:
+            >>> import numpy as np
+            >>> from sgmc_jax.bnp import NormalInverseWishart
+            >>> X = np.random.default_rng(0).normal(5.0, 100.0, size=(300, 2))
+            >>> NormalInverseWishart.from_data(X, clusters=4).mean_strength.item()
+            0.25
+
+        Reference:
+            Fraley and Raftery (2007), Bayesian regularization for normal mixture estimation and
+            model-based clustering, for nu and Psi; their mean_strength is .01.
+        """
+        return cls._from_spread(spread(data, clusters))
+
+    @classmethod
+    @abstractmethod
+    def _from_spread(cls, place: Spread) -> Self:
+        """The prior that `from_data` tells."""
 
     def about(self, centre: Array | None) -> Family:
         if centre is None:

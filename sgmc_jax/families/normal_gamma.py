@@ -14,7 +14,7 @@ from .. import _checks
 from ..arrays import columns_by_chunks, product
 from ..random.slots import slot_log_gamma, slot_normal
 from ..special import log_rising_factorial
-from ._from_data import spread
+from ._from_data import Spread
 from ._inputs import check_precision, check_rows, positive_vector, row, rows, vector
 from ._moments import SecondMoments, first_moments
 from .family import LocatedFamily, cast
@@ -101,26 +101,8 @@ class NormalGamma(LocatedFamily):
         self.centre = self.mean
 
     @classmethod
-    def from_data(cls, data: Any, clusters: Any = 10) -> NormalGamma:
-        """A weak prior from all items: see `NormalInverseWishart.from_data`.
-
-        With the variances s^2 of the columns: shape 2 and rate s^2 K^(-2/D), which is the prior
-        mean of a cluster's variance; mean_strength K^(-2/D).
-
-        Args:
-            data: all items (N, D), an array or a frame.
-            clusters: K, about how many clusters there may be.
-
-        Raises:
-            ValueError: if a column is constant, or the data are no finite rows.
-
-        Example:
-            >>> import numpy as np
-            >>> X = np.random.default_rng(0).normal(5.0, 100.0, size=(300, 2))
-            >>> NormalGamma.from_data(X, clusters=4).mean_strength.tolist()
-            [0.25, 0.25]
-        """
-        mean, covariance, share = spread(data, clusters)
+    def _from_spread(cls, place: Spread) -> NormalGamma:
+        mean, covariance, share = place
         return cls(len(mean), mean, share, 2.0, share * np.diag(covariance))
 
     @property

@@ -15,7 +15,7 @@ from .. import _checks
 from ..arrays import Tiles, columns_by_chunks, outer_products, product
 from ..random.slots import slot_log_gamma, slot_normal
 from ..special import log_rising_factorial
-from ._from_data import spread
+from ._from_data import Spread
 from ._inputs import (
     check_precision,
     check_rows,
@@ -134,33 +134,8 @@ class NormalInverseWishart(LocatedFamily):
         self.centre = self.mean
 
     @classmethod
-    def from_data(cls, data: Any, clusters: Any = 10) -> NormalInverseWishart:
-        """A weak prior from all items: clusters have a K-th of their volume, and lie among them.
-
-        With the mean m and the covariance S of all items: mean_strength K^(-2/D), so that means
-        spread as the items do; nu = D + 2 and Psi = S K^(-2/D), which is the prior mean of a
-        cluster's covariance. For small N / D the correlations of S are shrunk towards 0. The
-        prior looks at the data, but is worth less than D + 3 items.
-
-        Args:
-            data: all items (N, D), an array or a frame.
-            clusters: K, about how many clusters there may be.
-
-        Raises:
-            ValueError: if a column is constant, or the data are no finite rows.
-
-        Example:
-            >>> import numpy as np
-            >>> X = np.random.default_rng(0).normal(5.0, 100.0, size=(300, 2))
-            >>> family = NormalInverseWishart.from_data(X, clusters=4)
-            >>> family.mean_strength.item()
-            0.25
-
-        Reference:
-            Fraley and Raftery (2007), Bayesian regularization for normal mixture estimation and
-            model-based clustering, for nu and Psi; their mean_strength is .01.
-        """
-        mean, covariance, share = spread(data, clusters)
+    def _from_spread(cls, place: Spread) -> NormalInverseWishart:
+        mean, covariance, share = place
         return cls(len(mean), mean, share, None, share * covariance)
 
     @property

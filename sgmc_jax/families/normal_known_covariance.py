@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from ..arrays import product
 from ..random.slots import slot_normal
-from ._from_data import spread
+from ._from_data import Spread
 from ._inputs import check_precision, check_rows, covariance_matrix, row, rows, vector
 from ._moments import FirstMoments, first_moments
 from .family import LocatedFamily, cast
@@ -87,28 +87,8 @@ class NormalKnownCovariance(LocatedFamily):
         self.centre = self.mean
 
     @classmethod
-    def from_data(cls, data: Any, clusters: Any = 10) -> NormalKnownCovariance:
-        """Clusters that have a K-th of the items' volume each, and lie among them.
-
-        With the mean m and the covariance S of all items, clusters have the covariance S K^(-2/D)
-        and means of the covariance S. The covariance is then taken for known: prefer a family that
-        learns it, unless it is known to be about so.
-
-        Args:
-            data: all items (N, D), an array or a frame.
-            clusters: K, about how many clusters there may be.
-
-        Raises:
-            ValueError: if a column is constant, or the data are no finite rows.
-
-        Example:
-            >>> import numpy as np
-            >>> X = np.random.default_rng(0).normal(5.0, 100.0, size=(300, 2))
-            >>> family = NormalKnownCovariance.from_data(X, clusters=4)
-            >>> (family.covariance / family.prior_covariance).round(3).diagonal().tolist()
-            [0.25, 0.25]
-        """
-        mean, covariance, share = spread(data, clusters)
+    def _from_spread(cls, place: Spread) -> NormalKnownCovariance:
+        mean, covariance, share = place
         return cls(mean, share * covariance, covariance)
 
     @property

@@ -58,7 +58,7 @@ def test_clusters_have_their_share_of_the_volume():
 
 
 def test_a_share_of_each_side_is_seen(monkeypatch):
-    module = importlib.import_module("sgmc_jax.families.normal_inverse_wishart")
+    module = importlib.import_module("sgmc_jax.families.family")
     honest = module.spread
     faulty = lambda data, clusters: honest(data, clusters)._replace(share=1 / clusters)
     monkeypatch.setattr(module, "spread", faulty)

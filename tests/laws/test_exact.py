@@ -1,7 +1,5 @@
 """Kernels that are exact: Metropolis rules, Gibbs sweeps, and combinators that keep a joint law."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +21,6 @@ from sgmc_jax import (
     thin,
 )
 from sgmc_jax.combinators.metropolis import Metropolis
-from sgmc_jax.trajectory import Jittered
 from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
@@ -70,29 +67,6 @@ def test_the_law_sees_an_energy_without_the_momentum():
     potential = lambda state: -state.gradient.logdensity
     with pytest.raises(AssertionError, match="standard errors"):
         check_quartic(metropolis(kernel.kernel, potential, kernel.redraw))
-
-
-def test_the_law_sees_a_step_size_that_knows_the_position(monkeypatch):
-    step = Jittered.step
-
-    def faulty(self, key, state, data):
-        jitter = self.jitter * jnp.tanh(state.position)
-        return step(replace(self, jitter=jitter), key, state, data)
-
-    monkeypatch.setattr(Jittered, "step", faulty)
-    with pytest.raises(AssertionError, match="standard errors"):
-        check_quartic(hmc(QUARTIC, 0.9, 2, jitter=0.5))
-
-
-@pytest.mark.parametrize("jitter, least, most", [(0.0, 0.0, 0.02), (0.2, 0.1, 1.0)])
-def test_a_trajectory_as_long_as_a_period_comes_back_unless_it_is_jittered(jitter, least, most):
-    """From N(0, I) to N(0, I): the mean of |x' - x|^2 / 2 d, which is 1 of independent draws."""
-    normal = Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full())
-    kernel = hmc(normal, 2 * np.pi / 60, 60, jitter=jitter)
-    start = jax.random.normal(KEY, (256, 4))
-    moved = lambda key, x: kernel.step(key, kernel.init(key, x, None), None)[0].position - x
-    jumps = jax.jit(jax.vmap(moved))(jax.random.split(KEY, 256), start)
-    assert least < np.mean(jumps**2) / 2 + 1e-9 and np.mean(jumps**2) / 2 < most
 
 
 def test_mala_accepts_by_the_rule_of_its_proposal():
