@@ -1,110 +1,192 @@
 """Scalable Bayesian sampling in JAX: pure kernels as (init, step) pairs over pytrees."""
 
-from . import bijectors as bijectors
-from . import bnp as bnp
-from . import directional as directional
-from . import models as models
-from . import random as random
-from . import special as special
-from ._types import BatchEstimator as BatchEstimator
-from ._types import Estimate as Estimate
-from ._types import Estimator as Estimator
-from ._types import Kernel as Kernel
-from ._types import Keys as Keys
-from ._types import as_keys as as_keys
-from .batching import Batch as Batch
-from .batching import Batcher as Batcher
-from .batching import Epoch as Epoch
-from .batching import Full as Full
-from .batching import Given as Given
-from .batching import SeriesWindow as SeriesWindow
-from .batching import Stratified as Stratified
-from .batching import Uniform as Uniform
-from .batching import Weighted as Weighted
-from .batching import Window as Window
-from .batching import neyman_sizes as neyman_sizes
-from .batching import optimal_probabilities as optimal_probabilities
-from .collective import Collective as Collective
-from .collective import Dist as Dist
-from .combinators import cycle as cycle
-from .combinators import draw as draw
-from .combinators import gibbs as gibbs
-from .combinators import metropolis as metropolis
-from .combinators import repeat as repeat
-from .combinators import thin as thin
-from .contract import Contract as Contract
-from .contract import SlotInfo as SlotInfo
-from .convex_sets import Ball as Ball
-from .convex_sets import Box as Box
-from .convex_sets import ConvexSet as ConvexSet
-from .diagnostics import ess as ess
-from .diagnostics import ksd as ksd
-from .diagnostics import rhat as rhat
-from .diagnostics import rosenblatt_ks as rosenblatt_ks
-from .engines import Pmap as Pmap
-from .engines import ShardMap as ShardMap
-from .engines import Vmap as Vmap
-from .gradients import SAGA as SAGA
-from .gradients import SVRG as SVRG
-from .gradients import AllReduce as AllReduce
-from .gradients import AnchoredCounts as AnchoredCounts
-from .gradients import ControlVariate as ControlVariate
-from .gradients import EmpiricalFisher as EmpiricalFisher
-from .gradients import Latent as Latent
-from .gradients import LatentMinibatch as LatentMinibatch
-from .gradients import LatentTable as LatentTable
-from .gradients import Minibatch as Minibatch
-from .gradients import MinibatchCounts as MinibatchCounts
-from .gradients import SAGACounts as SAGACounts
-from .gradients import TableCounts as TableCounts
-from .kernels import geometric_ornstein_uhlenbeck as geometric_ornstein_uhlenbeck
-from .kernels import gmc as gmc
-from .kernels import gsgnht as gsgnht
-from .kernels import hmc as hmc
-from .kernels import mala as mala
-from .kernels import mirrored_sgld as mirrored_sgld
-from .kernels import projected_sgld as projected_sgld
-from .kernels import psgld as psgld
-from .kernels import recipe as recipe
-from .kernels import reflected_sgld as reflected_sgld
-from .kernels import scir as scir
-from .kernels import sggmc as sggmc
-from .kernels import sghmc as sghmc
-from .kernels import sgld as sgld
-from .kernels import sgnht as sgnht
-from .kernels import sgrhmc as sgrhmc
-from .kernels import sgrld as sgrld
-from .kernels import sgrld_simplex as sgrld_simplex
-from .mirrors import Mirror as Mirror
-from .mirrors import PositiveMirror as PositiveMirror
-from .mirrors import SimplexMirror as SimplexMirror
-from .model import FunctionModel as FunctionModel
-from .model import LinearModel as LinearModel
-from .model import Model as Model
-from .model import Summand as Summand
-from .models import from_numpyro as from_numpyro
-from .run import Moments as Moments
-from .run import Run as Run
-from .run import RunInfo as RunInfo
-from .sample import sample as sample
-from .sample import scan_kernel as scan_kernel
-from .schedules import Cyclical as Cyclical
-from .schedules import PolynomialDecay as PolynomialDecay
-from .spaces import SPD as SPD
-from .spaces import ArraySpace as ArraySpace
-from .spaces import Euclidean as Euclidean
-from .spaces import Hyperboloid as Hyperboloid
-from .spaces import Positive as Positive
-from .spaces import Product as Product
-from .spaces import Simplex as Simplex
-from .spaces import Space as Space
-from .spaces import Sphere as Sphere
-from .spaces import Stiefel as Stiefel
-from .splitting import Splitting as Splitting
-from .summary import Summary as Summary
-from .transformed import Transformed as Transformed
-from .tune import find_mode as find_mode
-from .tune import full_pass as full_pass
-from .tune import whiten as whiten
+from . import bijectors, bnp, directional, models, random, special
+from ._types import BatchEstimator, Estimate, Estimator, Kernel, Keys, as_keys
+from .batching import (
+    Batch,
+    Batcher,
+    Epoch,
+    Full,
+    Given,
+    SeriesWindow,
+    Stratified,
+    Uniform,
+    Weighted,
+    Window,
+    neyman_sizes,
+    optimal_probabilities,
+)
+from .collective import Collective, Dist
+from .combinators import cycle, draw, gibbs, metropolis, repeat, thin
+from .contract import Contract, SlotInfo
+from .convex_sets import Ball, Box, ConvexSet
+from .diagnostics import ess, ksd, rhat, rosenblatt_ks
+from .engines import Pmap, ShardMap, Vmap
+from .gradients import (
+    SAGA,
+    SVRG,
+    AllReduce,
+    AnchoredCounts,
+    ControlVariate,
+    EmpiricalFisher,
+    Latent,
+    LatentMinibatch,
+    LatentTable,
+    Minibatch,
+    MinibatchCounts,
+    SAGACounts,
+    TableCounts,
+)
+from .kernels import (
+    geometric_ornstein_uhlenbeck,
+    gmc,
+    gsgnht,
+    hmc,
+    mala,
+    mirrored_sgld,
+    projected_sgld,
+    psgld,
+    recipe,
+    reflected_sgld,
+    scir,
+    sggmc,
+    sghmc,
+    sgld,
+    sgnht,
+    sgrhmc,
+    sgrld,
+    sgrld_simplex,
+)
+from .mirrors import Mirror, PositiveMirror, SimplexMirror
+from .model import FunctionModel, LinearModel, Model, Summand
+from .models import from_numpyro
+from .run import Moments, Run, RunInfo
+from .sample import sample, scan_kernel
+from .schedules import Cyclical, PolynomialDecay
+from .spaces import (
+    SPD,
+    ArraySpace,
+    Euclidean,
+    Hyperboloid,
+    Positive,
+    Product,
+    Simplex,
+    Space,
+    Sphere,
+    Stiefel,
+)
+from .splitting import Splitting
+from .summary import Summary
+from .transformed import Transformed
+from .tune import find_mode, full_pass, whiten
+
+__all__ = [
+    "SAGA",
+    "SPD",
+    "SVRG",
+    "AllReduce",
+    "AnchoredCounts",
+    "ArraySpace",
+    "Ball",
+    "Batch",
+    "BatchEstimator",
+    "Batcher",
+    "Box",
+    "Collective",
+    "Contract",
+    "ControlVariate",
+    "ConvexSet",
+    "Cyclical",
+    "Dist",
+    "EmpiricalFisher",
+    "Epoch",
+    "Estimate",
+    "Estimator",
+    "Euclidean",
+    "Full",
+    "FunctionModel",
+    "Given",
+    "Hyperboloid",
+    "Kernel",
+    "Keys",
+    "Latent",
+    "LatentMinibatch",
+    "LatentTable",
+    "LinearModel",
+    "Minibatch",
+    "MinibatchCounts",
+    "Mirror",
+    "Model",
+    "Moments",
+    "Pmap",
+    "PolynomialDecay",
+    "Positive",
+    "PositiveMirror",
+    "Product",
+    "Run",
+    "RunInfo",
+    "SAGACounts",
+    "SeriesWindow",
+    "ShardMap",
+    "Simplex",
+    "SimplexMirror",
+    "SlotInfo",
+    "Space",
+    "Sphere",
+    "Splitting",
+    "Stiefel",
+    "Stratified",
+    "Summand",
+    "Summary",
+    "TableCounts",
+    "Transformed",
+    "Uniform",
+    "Vmap",
+    "Weighted",
+    "Window",
+    "as_keys",
+    "bijectors",
+    "bnp",
+    "cycle",
+    "directional",
+    "draw",
+    "ess",
+    "find_mode",
+    "from_numpyro",
+    "full_pass",
+    "geometric_ornstein_uhlenbeck",
+    "gibbs",
+    "gmc",
+    "gsgnht",
+    "hmc",
+    "ksd",
+    "mala",
+    "metropolis",
+    "mirrored_sgld",
+    "models",
+    "neyman_sizes",
+    "optimal_probabilities",
+    "projected_sgld",
+    "psgld",
+    "random",
+    "recipe",
+    "reflected_sgld",
+    "repeat",
+    "rhat",
+    "rosenblatt_ks",
+    "sample",
+    "scan_kernel",
+    "scir",
+    "sggmc",
+    "sghmc",
+    "sgld",
+    "sgnht",
+    "sgrhmc",
+    "sgrld",
+    "sgrld_simplex",
+    "special",
+    "thin",
+    "whiten",
+]
 
 __version__ = "0.1.0"

@@ -11,6 +11,8 @@ from jaxtyping import Array, Float
 from . import _checks
 from .special import log_bessel_series
 
+__all__ = ["bingham_log_prob", "matrix_langevin_log_prob", "von_mises_fisher_log_prob"]
+
 
 def von_mises_fisher_log_prob(
     x: ArrayLike, mean_direction: ArrayLike, concentration: ArrayLike

@@ -9,9 +9,17 @@ from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from .bessel import bessel_ratio as bessel_ratio
-from .bessel import log_bessel_i as log_bessel_i
-from .bessel import log_bessel_series as log_bessel_series
+from .bessel import bessel_ratio, log_bessel_i, log_bessel_series
+
+__all__ = [
+    "bessel_ratio",
+    "exponential_integral",
+    "log1mexp",
+    "log_bessel_i",
+    "log_bessel_series",
+    "log_rising_factorial",
+    "softplus_tail",
+]
 
 _STIRLING_FROM = 16.0
 

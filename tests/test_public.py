@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import sgmc_jax
 from sgmc_jax import Kernel
 from tests.laws import registry
 
@@ -23,11 +22,9 @@ PAGES = LISTED + [
 
 
 def exports(module):
-    """The names that a module re-exports, `X as X`, but for other modules."""
-    tree = ast.parse(Path(import_module(module).__file__).read_text())
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    names = {alias.asname for node in nodes for alias in node.names if alias.asname}
-    return {name for name in names if not inspect.ismodule(getattr(sgmc_jax, name, None))}
+    """The names of `__all__`, but for those of modules."""
+    found = import_module(module)
+    return {name for name in found.__all__ if not inspect.ismodule(getattr(found, name))}
 
 
 def documented():
@@ -46,6 +43,36 @@ def documented():
 def value(name):
     module, _, attribute = name.rpartition(".")
     return getattr(import_module(module), attribute)
+
+
+def namespaces():
+    """The modules that say what they export: all packages that do, and modules shown whole."""
+    for path in sorted((ROOT / "sgmc_jax").rglob("*.py")):
+        if "__all__ = [" in path.read_text():
+            yield ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_all_names_are_there_once():
+    found = list(namespaces())
+    assert {*PAGES, *documented()[1]} <= {*found}
+    for module in found:
+        names = import_module(module).__all__
+        assert len(set(names)) == len(names) and names == sorted(names, key=kind_and_name)
+        star = {}
+        exec(f"from {module} import *", star)
+        assert {*star} - {"__builtins__"} == {*names}
+
+
+def kind_and_name(name):
+    """CONSTANTS, then Classes, then functions."""
+    return 0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2, name
+
+
+def test_no_import_is_an_export_by_another_name():
+    for path in (ROOT / "sgmc_jax").rglob("__init__.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert not [alias.name for alias in node.names if alias.asname], path
 
 
 def test_every_export_has_a_page():

@@ -111,8 +111,8 @@ class Rounds(SeriesWeights):
 class SuperpositionBNB(SliceBNB):
     """Levels are rounds: an item may be in all clusters of the rounds up to its own."""
 
-    def _weights(self, shard: Shard) -> Rounds:
-        counts = super()._weights(shard).counts
+    def _weights(self, shared: dict[str, Any], shard: Shard) -> Rounds:
+        counts = super()._weights(shared, shard).counts
         return Rounds(self.series, counts)
 
     def log_theta(self, shared: dict[str, Any]) -> Float[Array, " K"]:

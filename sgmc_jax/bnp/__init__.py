@@ -1,65 +1,120 @@
 """Bayesian nonparametric samplers, exact and on many devices."""
 
-from ..families import DirichletCategorical as DirichletCategorical
-from ..families import DirichletMultinomial as DirichletMultinomial
-from ..families import FeatureLikelihood as FeatureLikelihood
-from ..families import LinearGaussian as LinearGaussian
-from ..families import NormalGamma as NormalGamma
-from ..families import NormalInverseWishart as NormalInverseWishart
-from ..families import NormalKnownCovariance as NormalKnownCovariance
-from ..families import PoissonGamma as PoissonGamma
-from ..processes import BetaBernoulli as BetaBernoulli
-from ..processes import BetaPrimeProcess as BetaPrimeProcess
-from ..processes import BetaProcess as BetaProcess
-from ..processes import DirichletProcess as DirichletProcess
-from ..processes import GammaPoisson as GammaPoisson
-from ..processes import GammaProcess as GammaProcess
-from ..processes import GeneralizedGammaProcess as GeneralizedGammaProcess
-from ..processes import HierarchicalDirichletProcess as HierarchicalDirichletProcess
-from ..processes import PitmanYor as PitmanYor
-from ..processes import StableBetaProcess as StableBetaProcess
-from ..processes import bondesson as bondesson
-from ..processes import delayed_bondesson as delayed_bondesson
-from ..processes import inverse_levy as inverse_levy
-from ..processes import rejection as rejection
-from ..processes import thinning as thinning
-from ._slice import SliceState as SliceState
-from .asynchronous_mixture import asynchronous_mixture as asynchronous_mixture
-from .auxiliary_mixture import auxiliary_mixture as auxiliary_mixture
-from .collapsed_features import collapsed_features as collapsed_features
-from .default_sampler import DefaultSampler as DefaultSampler
-from .default_sampler import default_sampler as default_sampler
-from .groups import Groups as Groups
-from .hybrid.features import hybrid_features as hybrid_features
-from .hybrid.hdp import collapsed_hdp as collapsed_hdp
-from .hybrid.hdp import hybrid_hdp as hybrid_hdp
-from .hybrid.kernel import HybridState as HybridState
-from .hybrid.kernel import HybridSums as HybridSums
-from .hybrid.mixture import collapsed_mixture as collapsed_mixture
-from .hybrid.mixture import hybrid_mixture as hybrid_mixture
-from .hybrid.schedules import Anchored as Anchored
-from .hybrid.schedules import Asynchronous as Asynchronous
-from .hybrid.schedules import Demotion as Demotion
-from .hybrid.schedules import Published as Published
-from .hybrid.schedules import Warm as Warm
-from .point_estimates import PointEstimate as PointEstimate
-from .point_estimates import point_estimate as point_estimate
-from .predictions import Predictive as Predictive
-from .predictions import predictive as predictive
-from .seed_features import seed_features as seed_features
-from .seeding import kmeans_plus_plus as kmeans_plus_plus
-from .similarities import similarity as similarity
-from .slice_bnb import slice_bnb as slice_bnb
-from .slice_crm import SliceCRM as SliceCRM
-from .slice_crm import slice_crm as slice_crm
-from .slice_features import slice_features as slice_features
-from .slice_mixture import slice_mixture as slice_mixture
-from .split_merge import SplitMergeInfo as SplitMergeInfo
-from .split_merge import SplitMergeState as SplitMergeState
-from .split_merge import split_merge as split_merge
-from .stochastic_slice import StochasticSliceState as StochasticSliceState
-from .tables import Table as Table
-from .tables import cluster_table as cluster_table
-from .tables import feature_table as feature_table
-from .uncollapsed_mixture import uncollapsed_mixture as uncollapsed_mixture
-from .warm_mixture import warm_mixture as warm_mixture
+from ..families import (
+    DirichletCategorical,
+    DirichletMultinomial,
+    FeatureLikelihood,
+    LinearGaussian,
+    NormalGamma,
+    NormalInverseWishart,
+    NormalKnownCovariance,
+    PoissonGamma,
+)
+from ..processes import (
+    BetaBernoulli,
+    BetaPrimeProcess,
+    BetaProcess,
+    DirichletProcess,
+    GammaPoisson,
+    GammaProcess,
+    GeneralizedGammaProcess,
+    HierarchicalDirichletProcess,
+    PitmanYor,
+    StableBetaProcess,
+    bondesson,
+    delayed_bondesson,
+    inverse_levy,
+    rejection,
+    thinning,
+)
+from ._slice import SliceState
+from .asynchronous_mixture import asynchronous_mixture
+from .auxiliary_mixture import auxiliary_mixture
+from .collapsed_features import collapsed_features
+from .default_sampler import DefaultSampler, default_sampler
+from .groups import Groups
+from .hybrid.features import hybrid_features
+from .hybrid.hdp import collapsed_hdp, hybrid_hdp
+from .hybrid.kernel import HybridState, HybridSums
+from .hybrid.mixture import collapsed_mixture, hybrid_mixture
+from .hybrid.schedules import Anchored, Asynchronous, Demotion, Published, Warm
+from .point_estimates import PointEstimate, point_estimate
+from .predictions import Predictive, predictive
+from .seed_features import seed_features
+from .seeding import kmeans_plus_plus
+from .similarities import similarity
+from .slice_bnb import slice_bnb
+from .slice_crm import SliceCRM, slice_crm
+from .slice_features import slice_features
+from .slice_mixture import slice_mixture
+from .split_merge import SplitMergeInfo, SplitMergeState, split_merge
+from .stochastic_slice import StochasticSliceState
+from .tables import Table, cluster_table, feature_table
+from .uncollapsed_mixture import uncollapsed_mixture
+from .warm_mixture import warm_mixture
+
+__all__ = [
+    "Anchored",
+    "Asynchronous",
+    "BetaBernoulli",
+    "BetaPrimeProcess",
+    "BetaProcess",
+    "DefaultSampler",
+    "Demotion",
+    "DirichletCategorical",
+    "DirichletMultinomial",
+    "DirichletProcess",
+    "FeatureLikelihood",
+    "GammaPoisson",
+    "GammaProcess",
+    "GeneralizedGammaProcess",
+    "Groups",
+    "HierarchicalDirichletProcess",
+    "HybridState",
+    "HybridSums",
+    "LinearGaussian",
+    "NormalGamma",
+    "NormalInverseWishart",
+    "NormalKnownCovariance",
+    "PitmanYor",
+    "PointEstimate",
+    "PoissonGamma",
+    "Predictive",
+    "Published",
+    "SliceCRM",
+    "SliceState",
+    "SplitMergeInfo",
+    "SplitMergeState",
+    "StableBetaProcess",
+    "StochasticSliceState",
+    "Table",
+    "Warm",
+    "asynchronous_mixture",
+    "auxiliary_mixture",
+    "bondesson",
+    "cluster_table",
+    "collapsed_features",
+    "collapsed_hdp",
+    "collapsed_mixture",
+    "default_sampler",
+    "delayed_bondesson",
+    "feature_table",
+    "hybrid_features",
+    "hybrid_hdp",
+    "hybrid_mixture",
+    "inverse_levy",
+    "kmeans_plus_plus",
+    "point_estimate",
+    "predictive",
+    "rejection",
+    "seed_features",
+    "similarity",
+    "slice_bnb",
+    "slice_crm",
+    "slice_features",
+    "slice_mixture",
+    "split_merge",
+    "thinning",
+    "uncollapsed_mixture",
+    "warm_mixture",
+]

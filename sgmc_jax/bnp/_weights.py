@@ -24,8 +24,8 @@ from ..processes.pitman_yor import gamma_prior
 from ..random import gamma
 from ..random.slots import slot_normal, slot_uniform
 
-_MOVES = 4  # Metropolis steps a sweep, where weights cannot be drawn
-_SPREAD = (0.03, 3.0)  # the scales of these steps in log g, from fine to coarse
+MOVES = 4  # Metropolis steps a sweep, where weights cannot be drawn
+SPREAD = (0.03, 3.0)  # the scales of these steps in log g, from fine to coarse
 
 
 class Weighed(NamedTuple):
@@ -230,7 +230,7 @@ class SeriesWeights(Weights):
             v, g, old = loop
             key = jax.random.fold_in(move_key, i)
             scale_key, normal_key, v_key, accept_key = jax.random.split(key, 4)
-            low, high = map(jnp.log, _SPREAD)
+            low, high = map(jnp.log, SPREAD)
             scale = jnp.exp(low + (high - low) * slot_uniform(scale_key, v.shape, v.dtype))
             proposal = g * jnp.exp(scale * slot_normal(normal_key, v.shape, v.dtype))
             u, w = slot_uniform(accept_key, (*v.shape, 2), v.dtype).T
@@ -242,7 +242,7 @@ class SeriesWeights(Weights):
             taken = jnp.log(w) < new - old
             return jnp.where(taken, fresh, v), g, jnp.where(taken, new, old)
 
-        v, g, _ = jax.lax.fori_loop(0, _MOVES, step, (v, g, at(v, g)))
+        v, g, _ = jax.lax.fori_loop(0, MOVES, step, (v, g, at(v, g)))
         log_theta = series.log_tau(v, g)
         if series.lifts:
             there = log_theta > -jnp.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -16,57 +17,16 @@ from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
 from ..contract import SlotInfo
 from ..families import Family
-from ..processes import BetaProcess, Representation, bondesson
-from ..random import log_beta, log_gamma
+from ..processes import BetaProcess, MeasureSeries, bondesson
+from ..processes.pitman_yor import gamma_prior
+from ..random import accept, log_beta, log_gamma
 from ..random.words import item_uniforms
-from ..special import log_rising_factorial
 from ._centre import centre_of, centred, recentred
 from ._starts import check_group_start, check_parts
-from ._weights import Ordered, SeriesWeights, series_of
+from ._weights import MOVES, SPREAD, Ordered, SeriesWeights, series_of
+from .bnb import Failures, shapes
 from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.points import pick_columns
-
-
-class Failures(eqx.Module):
-    """The likelihood of clusters' counts in all groups, theta and pi integrated out.
-
-        BNB(x; r, A, B) ~ Beta(A + x, B + r) / Beta(A, B),   A = c s,   B = c (1 - s)
-
-    with s = a theta, of the weight theta of a beta process with mass a and concentration c.
-    """
-
-    process: BetaProcess
-    failures: Float[Array, " G"]
-    comm: Collective
-
-    def log_column(
-        self, stats: Int[Array, "K G"], num_items: Any, log_theta: Float[Array, " K"]
-    ) -> Float[Array, " K"]:
-        """log prod_d BNB(x_d; r_d, A, B), up to what does not depend on theta."""
-        first, _ = shapes(self.process, log_theta)
-        some = stats > 0
-        each = jnp.where(some, log_rising_factorial(first[:, None], jnp.where(some, stats, 1)), 0)
-        return self.comm.sum(jnp.sum(each, axis=1)) + self._rest(log_theta)
-
-    def log_absent(self, log_theta: Float[Array, " K"]) -> Float[Array, " K"]:
-        """log prod_d BNB(0; r_d, A, B)."""
-        c, r = self.process.concentration, self.failures
-        total = self.comm.sum(jnp.sum(jnp.where(r > 0, log_rising_factorial(c, r), 0)))
-        return self._rest(log_theta) - total
-
-    def _rest(self, log_theta: Array) -> Array:
-        """sum_d log Gamma(B + r_d) - log Gamma(B)."""
-        _, second = shapes(self.process, log_theta)
-        r = self.failures
-        each = jnp.where(r > 0, log_rising_factorial(second[:, None], jnp.where(r > 0, r, 1)), 0)
-        return self.comm.sum(jnp.sum(each, axis=1))
-
-
-def shapes(process: BetaProcess, log_theta: Float[Array, " K"]) -> tuple[Array, Array]:
-    """A = c s and B = c (1 - s), kept positive where theta is too near 0 or 1 to tell."""
-    c, tiny = process.concentration, jnp.finfo(log_theta.dtype).tiny
-    s = process.mass * jnp.exp(log_theta)
-    return jnp.maximum(c * s, tiny), jnp.maximum(c * (1 - s), tiny)
 
 
 class SliceBNB(Kernel):
@@ -74,11 +34,12 @@ class SliceBNB(Kernel):
 
     process: BetaProcess
     family: Family
-    series: Representation
+    series: MeasureSeries
     failures: Any
     decay: Array = eqx.field(converter=scalar("decay"))
     capacity: int = eqx.field(static=True)
     comm: Collective = Collective()
+    mass_prior: Any = eqx.field(converter=gamma_prior("mass_prior"), default=None)
 
     def __check_init__(self):
         _checks.positive("decay", self.decay)
@@ -91,8 +52,13 @@ class SliceBNB(Kernel):
         if isinstance(position, Dist):
             labels, given = position.local["assignment"], position.shared
         labels = jnp.zeros(shape, jnp.int32) if labels is None else jnp.asarray(labels, jnp.int32)
-        extra = self._weights(shard).extra(as_keys(key).noise, given, self.capacity)
-        return self._state(Dist(extra, {"assignment": labels}), shard, jnp.zeros((), bool))
+        mass = self.process.mass
+        if self.mass_prior is not None:
+            mass = jnp.asarray(given.get("mass", mass), mass.dtype)
+        shared = {"mass": mass}
+        weights = self._weights(shared, shard)
+        shared |= weights.extra(as_keys(key).noise, given | shared, self.capacity)
+        return self._state(Dist(shared, {"assignment": labels}), shard, jnp.zeros((), bool))
 
     def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
         own = centred(self, data)
@@ -104,12 +70,14 @@ class SliceBNB(Kernel):
         keys = jax.random.split(as_keys(key).noise, 6)
         weight_key, empty_key, atom_key, rate_key, level_key, label_key = keys
         labels, shared = state.position.local["assignment"], state.position.shared
-        counts, own = self._counts(labels, shard), self._weights(shard)
+        counts = self._counts(labels, shard)
+        shared = self._redraw_mass(jax.random.fold_in(weight_key, 1), shared, counts, state, shard)
+        own = self._weights(shared, shard)
 
         shared, used = own.draw(weight_key, shared, state.sums.counts, counts, 1)
         atoms = own.arranged(empty_key, shared, used, 1)
         params = self.family.draw(atom_key, state.sums.statistics)
-        log_rates = self._log_rates(rate_key, atoms, counts, shard)
+        log_rates = self._log_rates(rate_key, own.counts, atoms, counts, shard)
 
         width, present = labels.shape[1], self._present(labels, shard).ravel()
         group = jnp.repeat(jnp.arange(labels.shape[0]), width, total_repeat_length=labels.size)
@@ -132,7 +100,8 @@ class SliceBNB(Kernel):
 
     def log_theta(self, shared: dict[str, Any]) -> Float[Array, " K"]:
         """The log weights of all slots at a position."""
-        return self.series.log_tau(shared["series"]["v"], shared["series"]["g"])
+        series = self.series.of(self._process(shared))
+        return series.log_tau(shared["series"]["v"], shared["series"]["g"])
 
     def _ranks(self, atoms: Ordered) -> tuple[Int[Array, " K"], Bool[Array, " K"], Any]:
         """The rank of every slot, which slots have an atom, and up to what rank all have one."""
@@ -166,26 +135,68 @@ class SliceBNB(Kernel):
         each = members == jnp.arange(self.capacity)[:, None, None]
         return jnp.sum(each, axis=2, dtype=jnp.int32)
 
-    def _failures(self, shard: Shard) -> Float[Array, " G"]:
-        """r_d of each group; 0 for padding."""
-        a, c = self.process.mass, self.process.concentration
-        size = shard.items.size.astype(a.dtype)
-        r = size * (c - 1) / (a * c) if self.failures is None else self.failures
-        return jnp.where(shard.mask, r, 0)
+    def _process(self, shared: dict[str, Any]) -> BetaProcess:
+        """Of the mass that a position has."""
+        return replace(self.process, mass=shared["mass"])
 
-    def _weights(self, shard: Shard) -> SeriesWeights:
-        counts = Failures(self.process, self._failures(shard), self.comm)
-        return SeriesWeights(self.series, counts)
+    def _groups(self, mass: Array, shard: Shard) -> Failures:
+        """The counts' likelihood at this mass; r_d is 0 for padding."""
+        c = self.process.concentration
+        size = shard.items.size.astype(mass.dtype)
+        r = size * (c - 1) / (mass * c) if self.failures is None else self.failures
+        r = jnp.where(shard.mask, r, 0)
+        return Failures(replace(self.process, mass=mass), r, self.comm)
+
+    def _weights(self, shared: dict[str, Any], shard: Shard) -> SeriesWeights:
+        series = self.series.of(self._process(shared))
+        return SeriesWeights(series, self._groups(shared["mass"], shard))
+
+    def _redraw_mass(
+        self, key: Any, shared: dict[str, Any], counts: Array, state: HybridState, shard: Shard
+    ) -> dict[str, Any]:
+        """The mass given V and g / a of clusters in use, by Metropolis, empty ones integrated out.
+
+        These have the density a^K e^(-a E) prod_k prod_d BNB(x_dk; r_d, A_k, B_k), in which s, r
+        and the exposure E know the mass too; theta is kept.
+        """
+        if self.mass_prior is None:
+            return shared
+        (shape, rate), old = self.mass_prior, shared["mass"]
+        log_theta, used = self.log_theta(shared), state.sums.counts > 0
+
+        def target(mass: Array) -> Array:
+            groups = self._groups(mass, shard)
+            columns = jnp.sum(jnp.where(used, groups.log_all(counts, log_theta), 0))
+            prior = (shape + jnp.sum(used)) * jnp.log(mass) - rate * mass
+            return jnp.where(mass <= 1, prior - mass * groups.exposure() + columns, -jnp.inf)
+
+        def move(i: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
+            mass, log = loop
+            scale_key, step_key, test_key = jax.random.split(jax.random.fold_in(key, i), 3)
+            low, high = map(jnp.log, SPREAD)
+            scale = jnp.exp(jax.random.uniform(scale_key, (), mass.dtype, low, high))
+            proposal = mass * jnp.exp(scale * jax.random.normal(step_key, (), mass.dtype))
+            new = target(proposal)
+            taken = accept(test_key, new - log)
+            return jnp.where(taken, proposal, mass), jnp.where(taken, new, log)
+
+        mass, _ = jax.lax.fori_loop(0, MOVES, move, (old, target(old)))
+        series = shared["series"] | {"g": shared["series"]["g"] * (mass / old)}
+        return shared | {"mass": mass, "series": series}
 
     def _log_rates(
-        self, key: Any, atoms: Ordered, counts: Int[Array, "K G"], shard: Shard
+        self,
+        key: Any,
+        groups: Failures,
+        atoms: Ordered,
+        counts: Int[Array, "K G"],
+        shard: Shard,
     ) -> Float[Array, "K G"]:
         """log pi of every slot and group.
 
         theta_dk ~ Beta(A_k + x_dk, B_k + r_d), then pi_dk ~ Gamma(r_d + x_dk, rate 1 / theta_dk).
         """
-        first, second = shapes(self.process, atoms.log_weight)
-        failures = self._failures(shard)
+        first, second = shapes(groups.process, atoms.log_weight)
 
         def of_group(index: Array, x: Int[Array, " K"], r: Array) -> Float[Array, " K"]:
             theta_key, rate_key = jax.random.split(jax.random.fold_in(key, index))
@@ -193,7 +204,7 @@ class SliceBNB(Kernel):
             return log_theta + log_gamma(rate_key, r + x)
 
         index = shard.start + jnp.arange(shard.capacity)
-        failures = jnp.where(shard.mask, failures, 1)
+        failures = jnp.where(shard.mask, groups.failures, 1)
         return jax.vmap(of_group, in_axes=(0, 1, 0), out_axes=1)(index, counts, failures)
 
 
@@ -203,6 +214,7 @@ def slice_bnb(
     *,
     representation: Any = None,
     failures: Any = None,
+    mass_prior: Any = None,
     decay: Any = 5.0,
     capacity: int = 16,
 ) -> SliceBNB:
@@ -217,6 +229,7 @@ def slice_bnb(
 
     The numbers of items in each group are those observed. A step draws, in this order,
 
+        a, if it has a prior, by Metropolis, g_k / a kept and the empty clusters integrated out
         s_k of clusters in use, by Metropolis, theta and pi integrated out, and the empty clusters
         phi | items;   theta_dk ~ Beta(c s_k + x_dk, c (1 - s_k) + r_d)
         pi_dk ~ Gamma(r_d + x_dk, rate 1 / theta_dk)
@@ -229,20 +242,21 @@ def slice_bnb(
         the posterior of the clusters, exactly.
 
     Args:
-        process: `BetaProcess(a, c)` with a <= 1 and c > 1. Neither has a prior: s = a theta and the
-            default of r know the mass, so that its law given the weights is no gamma law.
+        process: `BetaProcess(a, c)` with a <= 1 and c > 1.
         family: the conjugate family of a cluster's items, such as `DirichletCategorical`.
         representation: a series of the process, or what makes one of it; by default `bondesson`.
         failures: r > 0 of every group; by default (c - 1) / (a c) times the group's size, which
             makes its expected size that observed.
+        mass_prior: `None` for the mass of the process, or the shape and rate of its gamma prior,
+            restricted to a <= 1; that of the process is then its first value.
         decay: how far slices reach, in clusters.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
             the chain does not depend on it.
 
     State:
         `position = Dist(shared, local)`: `local["assignment"]`, as of `hybrid_hdp`, (G, L) int32;
-        in `shared["series"]` the `v` and `g` of every slot. The initial position is `None` (one
-        cluster), labels, or such a `Dist`.
+        `shared["mass"]`; in `shared["series"]` the `v` and `g` of every slot. The initial position
+        is `None` (one cluster), labels, or such a `Dist`.
 
     Info:
         `active`, the number of clusters; `overflow`.
@@ -277,4 +291,5 @@ def slice_bnb(
         _checks.positive("failures", failures)
         failures = _checks.one_number("failures", failures)
     series = series_of(process, bondesson if representation is None else representation)
-    return SliceBNB(process, family, series, failures, decay, capacity)
+    prior = {"mass_prior": mass_prior}
+    return SliceBNB(process, family, series, failures, decay, capacity, **prior)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,16 +12,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, logsumexp, xlogy
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._checks import real, real_tree
 from ..arrays import product
-from ..processes import BetaBernoulli
+from ..processes import BetaBernoulli, GammaPoisson
+from ..processes.counts import Bernoulli, BoundedCounts, CountLikelihood, NegativeBinomial
+from ..processes.gamma_poisson import logarithmic
 from ..random import poisson
 from ._arrays import floating
 
-_MOST = 16  # features whose entries are summed out
+_SUMS = 2**16  # choices of all entries that are summed out
+_MOST = 7  # the largest entry that is thought of, where there is no other bound
 _BORN = 24  # new features of one item, beyond which lies less than 1e-10 where 5 are expected
 _NUMBERS = 2**22  # differences of items and sums of features at once
 _POWER = 3.0
@@ -29,27 +35,38 @@ class NewItems(eqx.Module):
 
     A new item has feature k with probability w_k and, besides, features that no item has yet:
 
-        y = z A + b + s E,   z_k ~ Bernoulli(w_k),   J ~ Poisson(births),   b_d ~ N(0, J s_A^2)
+        y = z A + b + s E,   z_k ~ Bernoulli(w_k),   J ~ Poisson(births),   b_d ~ N(0, S s_A^2)
 
-    of E_d ~ N(0, 1), J being the number of the new ones. Items are independent given the draw, and
-    each has the density
+    of E_d ~ N(0, 1), S = J being the number of the new ones. Items are independent given the draw,
+    and each has the density
 
-        p(y) = sum_J Poisson(J; births) sum_z prod_k w_k^z_k (1 - w_k)^(1 - z_k)
-               N(y; z A, (s^2 + J s_A^2) I).
+        p(y) = sum_S P(S) sum_z prod_k w_k^z_k (1 - w_k)^(1 - z_k) N(y; z A, (s^2 + S s_A^2) I).
 
-    `NewItems.of` has it for draws of `slice_features`, `hybrid_features` and `collapsed_features`
-    with `BetaBernoulli(a, c)`: given entries of n items of which m_k have feature k, the weights
-    are integrated out, w_k = m_k / (n + c) and births = a c / (n + c). For `slice_crm` with
-    `Bernoulli()` give the constructor the weights `exp(representation.log_tau(v, g))` of the
-    features in use (the representation of the position's mass, if that has a prior), and 0 for
-    all others. Average p(y) over draws before taking logarithms.
+    Where an item may have a feature several times, z_k ~ h(. | w_k) of other `counts`, the sum goes
+    to z_k = `most`, and S = sum_j x_j^2, the entries x_j of new features having the logarithmic
+    law P(x) ~ p^x / x.
+
+    `NewItems.of` has it for draws of `slice_features`, `hybrid_features` and `collapsed_features`,
+    with the weights integrated out: given the sums m_k of the columns of n items
+
+        BetaBernoulli(a, c)   w_k = m_k / (n + c),   births = a c / (n + c)
+        GammaPoisson(a, c)    z_k ~ NegativeBinomial(m_k, p),   p = 1 / (n + c + 1),
+                              births = -a c log(1 - p)
+
+    For `slice_crm` give the constructor its `counts` and the weights
+    `exp(representation.log_tau(v, g))` of the features in use (the representation of the position's
+    mass, if that has a prior), and 0 for all others. Average p(y) over draws before taking
+    logarithms.
 
     Args:
         parameters: A, (K, D).
-        weights: w, (K,), from 0 to 1; 0 for free slots.
+        weights: w, (K,), in the range of `counts`; 0 for free slots.
         noise_scale: s > 0.
         births: the expected number of new features of an item; `None` for none.
         feature_scale: s_A > 0, which matters only to these.
+        birth_ratio: p, from 0 to 1; `None` where entries of new features are 1.
+        counts: h, a `CountLikelihood`.
+        most: the largest entry that is thought of; by default that of `counts`, or 7.
 
     Raises:
         ValueError, TypeError: if a number is out of its range, or a shape does not fit.
@@ -72,7 +89,9 @@ class NewItems(eqx.Module):
 
     Reference:
         Griffiths and Ghahramani (2011), The Indian buffet process: an introduction and review, for
-        the next item's features; Neal (2001), Annealed importance sampling.
+        the next item's features; Titsias (2008), The infinite gamma-Poisson feature model; Panjer
+        (1981), Recursive evaluation of a family of compound distributions, for P(S); Neal (2001),
+        Annealed importance sampling.
     """
 
     parameters: Float[Array, "K D"] = eqx.field(converter=real("parameters"))
@@ -80,6 +99,11 @@ class NewItems(eqx.Module):
     noise_scale: Float[Array, ""] = eqx.field(converter=real("noise_scale"))
     births: Float[Array, ""] | None = eqx.field(converter=real_tree("births"), default=None)
     feature_scale: Float[Array, ""] = eqx.field(converter=real("feature_scale"), default=1.0)
+    birth_ratio: Float[Array, ""] | None = eqx.field(
+        converter=real_tree("birth_ratio"), default=None
+    )
+    counts: CountLikelihood = Bernoulli()
+    most: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         _checks.shaped("parameters", self.parameters, "K", "D")
@@ -87,63 +111,87 @@ class NewItems(eqx.Module):
         for name in ("noise_scale", "feature_scale"):
             _checks.shaped(name, getattr(self, name))
             _checks.positive(name, getattr(self, name))
+        if not isinstance(self.counts, CountLikelihood):
+            wanted = "a CountLikelihood, such as Poisson()"
+            raise TypeError(f"counts must be {wanted}, got {type(self.counts).__name__}")
+        if self.most is not None:
+            _checks.whole("most", self.most)
         _checks.positive("weights", self.weights, zero=True)
-        if _checks.certainly(lambda w: w > 1, self.weights):
+        absent = lambda w: jnp.isnan(self.counts.log_absent(jnp.log(w)))
+        if _checks.certainly(absent, self.weights):
             raise ValueError(f"weights must be at most 1, got {jnp.max(self.weights)}")
-        if self.births is not None:
-            _checks.shaped("births", self.births)
-            _checks.positive("births", self.births, zero=True)
+        for name in ("births", "birth_ratio"):
+            if (value := getattr(self, name)) is not None:
+                _checks.shaped(name, value)
+                _checks.positive(name, value, zero=name == "births")
+        if self.birth_ratio is not None and _checks.certainly(lambda p: p >= 1, self.birth_ratio):
+            raise ValueError(f"birth_ratio must be below 1, got {self.birth_ratio}")
 
     @classmethod
     def of(
         cls,
-        process: BetaBernoulli,
+        process: BetaBernoulli | GammaPoisson,
         shared: dict[str, Any],
         counts: Int[Array, " K"],
         num_items: Any,
+        *,
+        most: int | None = None,
     ) -> NewItems:
         """The law given a position, weights integrated out.
 
         Args:
-            process: the sampler's `BetaBernoulli`.
+            process: the sampler's `BetaBernoulli` or `GammaPoisson`.
             shared: `state.position.shared`, of a sampler with the family `LinearGaussian`.
             counts: m, `state.sums.counts` or the sums of the columns of `local["features"]`.
             num_items: n, how many items these are of.
+            most: as of the constructor.
         """
-        if not isinstance(process, BetaBernoulli):
-            raise TypeError(f"process must be a BetaBernoulli, got {type(process).__name__}")
+        if not isinstance(process, BetaBernoulli | GammaPoisson):
+            wanted = "a BetaBernoulli or a GammaPoisson"
+            raise TypeError(f"process must be {wanted}, got {type(process).__name__}")
         wanted = ("parameters", "concentration", "mass", "noise_scale", "feature_scale")
         missing = [name for name in wanted if name not in shared]
         if missing:
-            wanted = "a sampler with BetaBernoulli and LinearGaussian"
+            wanted = "a sampler of features with LinearGaussian"
             raise ValueError(f"shared must be of {wanted}, lacks {', '.join(missing)}")
         _checks.shaped("counts", counts, len(shared["parameters"]))
-        weights = jnp.asarray(counts) / (num_items + shared["concentration"])
-        births = process.birth_rate(shared, num_items + 1)
+        counts, n, c = jnp.asarray(counts), num_items, shared["concentration"]
+        births, ratio, law = process.birth_rate(shared, n + 1), None, Bernoulli()
+        weights = counts / (n + c)
+        if isinstance(process, GammaPoisson):
+            ratio = 1 / (n + c + 1)
+            weights = jnp.where(counts > 0, ratio, 0)
+            law = NegativeBinomial(jnp.maximum(counts, 1).astype(weights.dtype))
         scales = shared["noise_scale"], births, shared["feature_scale"]
-        return cls(shared["parameters"], weights, *scales)
+        return cls(shared["parameters"], weights, *scales, ratio, law, most)
 
     def largest(self, num: int) -> NewItems:
-        """The law with the features of the `num` largest weights alone: the same if no more are."""
+        """The law with the `num` likeliest features alone: the same if no more are in use."""
         _checks.whole("num", num)
-        kept = jnp.argsort(-self.weights)[:num]
-        rows = self.parameters[kept], self.weights[kept]
-        return NewItems(*rows, self.noise_scale, self.births, self.feature_scale)
+        kept = jnp.argsort(self.counts.log_absent(jnp.log(self.weights)))[:num]
+        counts = self.counts
+        if isinstance(counts, NegativeBinomial) and jnp.ndim(counts.size):
+            counts = NegativeBinomial(counts.size[kept])
+        rows = {"parameters": self.parameters[kept], "weights": self.weights[kept]}
+        return replace(self, **rows, counts=counts)
 
-    def draw(self, key: Any, num: int) -> tuple[Float[Array, "n D"], Bool[Array, "n K"]]:
-        """New items, and which of the features each of them has."""
+    def draw(self, key: Any, num: int) -> tuple[Float[Array, "n D"], Int[Array, "n K"]]:
+        """New items, and how often each of them has each of the features."""
         _checks.whole("num", num)
         return _drawn(self, key, num)
 
     def log_prob(self, items: Float[Array, "n D"]) -> Float[Array, " n"]:
-        """log p(y) of each item, all 2^K entries and the first 24 new features summed out.
+        """log p(y) of each item, all entries up to `most` and new features summed out.
 
-        Exact for at most 16 slots; of a position with more, take the `largest`, or `estimate`.
+        New features are summed up to 24, or up to S = 49 where they have counts. Exact for at most
+        (1 + most)^K = 2^16 choices of entries, as of 16 slots of zeros and ones; of a position with
+        more, take the `largest`, or `estimate`.
         """
         num, dim = self.parameters.shape
-        if num > _MOST:
+        most = int(math.log(_SUMS, 1 + self._most) + 1e-9)
+        if num > most:
             raise ValueError(
-                f"parameters must have at most {_MOST} rows to be summed out, got {num}: take the "
+                f"parameters must have at most {most} rows to be summed out, got {num}: take the "
                 "`largest`, or `estimate`"
             )
         return _summed(self, floating("items", items, "n", dim))
@@ -166,25 +214,74 @@ class NewItems(eqx.Module):
         items = floating("items", items, "n", self.parameters.shape[1])
         return _annealed(self, key, items, _ladder(temperatures), particles)
 
-    def log_noise(self, square: Float[Array, "*n"]) -> Float[Array, "*n"]:
-        """log f of an item at this squared distance from its sum of features."""
-        dim = self.parameters.shape[1]
-        normal = lambda v: -0.5 * (dim * jnp.log(2 * jnp.pi * v) + square[..., None] / v)
-        noise = jnp.square(self.noise_scale)[None]
-        if self.births is None:
-            return normal(noise)[..., 0]
-        born = jnp.arange(_BORN + 1)
-        log_mass = xlogy(born, self.births) - self.births - gammaln(born + 1.0)
-        return logsumexp(log_mass + normal(noise + born * self.feature_scale**2), axis=-1)
+    @property
+    def _most(self) -> int:
+        if self.counts.dtype == jnp.bool_:
+            return 1
+        bound = self.counts.maximum if isinstance(self.counts, BoundedCounts) else _MOST
+        return bound if self.most is None else self.most
+
+    @property
+    def log_entries(self) -> Float[Array, "M K"]:
+        """log P(z_k = x) for x = 0, ..., most."""
+        x = jnp.arange(self._most + 1)[:, None]
+        each = self.counts.log_prob(x, jnp.log(self.weights))
+        return each - logsumexp(each, axis=0)
+
+    @property
+    def log_born(self) -> Float[Array, " S"]:
+        """log P(S = s) for s = 0, 1, ..."""
+        births = jnp.zeros(()) if self.births is None else self.births
+        if self.birth_ratio is None:
+            born = jnp.arange(1 if self.births is None else _BORN + 1)
+            return xlogy(born, births) - births - gammaln(born + 1.0)
+        return jnp.log(_sum_of_squares(births, self.birth_ratio))
+
+
+def _sum_of_squares(births: Array, ratio: Array) -> Float[Array, " S"]:
+    """P(S = s), S = sum_j x_j^2 of Poisson(births) terms, by Panjer's recursion.
+
+    P(s) = (births / s) sum_x x^2 P(x) P(s - x^2),   P(x) = p^x / (-x log(1 - p)).
+    """
+    x = jnp.arange(1, _MOST + 1)
+    each = births * x * ratio**x / -jnp.log1p(-ratio)
+
+    def add(s: Array, law: Array) -> Array:
+        before = s - x**2
+        return law.at[s].set(jnp.sum(jnp.where(before < 0, 0, each * law[before])) / s)
+
+    first = jnp.zeros(_MOST**2 + 1, each.dtype).at[0].set(jnp.exp(-births))
+    return jax.lax.fori_loop(1, len(first), add, first)
+
+
+def _log_noise(law: NewItems) -> Callable[[Float[Array, "*n"]], Float[Array, "*n"]]:
+    """log f of an item at a squared distance from its sum of features."""
+    log_born, dim = law.log_born, law.parameters.shape[1]
+    variance = law.noise_scale**2 + jnp.arange(len(log_born)) * law.feature_scale**2
+    front = log_born - 0.5 * dim * jnp.log(2 * jnp.pi * variance)
+    return lambda square: logsumexp(front - 0.5 * square[..., None] / variance, axis=-1)
+
+
+def _pick(log_law: Float[Array, "M *n"], uniforms: Float[Array, "*n"]) -> Array:
+    """How many tails P(z >= x) of a law are above a uniform."""
+    law = jax.nn.softmax(log_law, axis=0)
+    tails = jnp.cumsum(law[:0:-1], axis=0)
+    return jnp.sum(uniforms < tails, axis=0)
 
 
 @partial(jax.jit, static_argnames="num")
 def _drawn(law: NewItems, key: Any, num: int) -> tuple[Array, Array]:
     entry_key, birth_key, noise_key = jax.random.split(key, 3)
     values, variance = law.parameters, law.noise_scale**2
-    z = jax.random.uniform(entry_key, (num, len(values)), law.weights.dtype) < law.weights
+    uniforms = jax.random.uniform(entry_key, (num, len(values)), law.weights.dtype)
+    z = _pick(law.log_entries[:, None], uniforms).astype(law.counts.dtype)
     if law.births is not None:
         born = poisson(birth_key, jnp.broadcast_to(law.births, (num, 1)))
+        if law.birth_ratio is not None:
+            size_key = jax.random.fold_in(birth_key, 1)
+            u, v = jax.random.uniform(size_key, (2, num, _BORN), values.dtype)
+            sizes = logarithmic(law.birth_ratio, u, v)
+            born = jnp.sum(jnp.where(jnp.arange(_BORN) < born, sizes**2, 0), 1, keepdims=True)
         variance = variance + born * law.feature_scale**2
     noise = jax.random.normal(noise_key, (num, values.shape[1]), values.dtype)
     return product(z.astype(values.dtype), values) + jnp.sqrt(variance) * noise, z
@@ -193,21 +290,23 @@ def _drawn(law: NewItems, key: Any, num: int) -> tuple[Array, Array]:
 @jax.jit
 def _summed(law: NewItems, items: Array) -> Array:
     num, dim = law.parameters.shape
-    choices = (jnp.arange(2**num)[:, None] >> jnp.arange(num)) & 1 == 1
-    each = jnp.where(choices, jnp.log(law.weights), jnp.log1p(-law.weights))
-    log_prior = jnp.sum(each, axis=1)
+    base, index = law._most + 1, jnp.arange(num)
+    choices = (jnp.arange(base**num)[:, None] // base**index) % base
+    log_prior = jnp.sum(law.log_entries[choices, index], axis=1)
     means = product(choices.astype(items.dtype), law.parameters.astype(items.dtype))
+    log_noise = _log_noise(law)
 
     def one(item: Array) -> Array:
-        return logsumexp(log_prior + law.log_noise(jnp.sum((item - means) ** 2, axis=1)))
+        return logsumexp(log_prior + log_noise(jnp.sum((item - means) ** 2, axis=1)))
 
-    return jax.lax.map(one, items, batch_size=max(1, _NUMBERS // (2**num * dim)))
+    return jax.lax.map(one, items, batch_size=max(1, _NUMBERS // (base**num * dim)))
 
 
 @partial(jax.jit, static_argnames="particles")
 def _annealed(law: NewItems, key: Any, items: Array, ladder: Array, particles: int) -> Array:
     values, square = law.parameters, jnp.sum(law.parameters**2, axis=1)
-    log_odds = jnp.log(law.weights) - jnp.log1p(-law.weights)
+    log_entries, log_noise = law.log_entries, _log_noise(law)
+    entries = jnp.arange(len(log_entries), dtype=values.dtype)[:, None, None]
     shape, (start_key, move_key) = (len(values), len(items), particles), jax.random.split(key)
     ladder = ladder.astype(values.dtype)
 
@@ -217,24 +316,23 @@ def _annealed(law: NewItems, key: Any, items: Array, ladder: Array, particles: i
     def anneal(i: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
         z, log_weight = loop
         rest = residual(z)
-        gain = (ladder[i + 1] - ladder[i]) * law.log_noise(jnp.sum(rest**2, axis=2))
+        gain = (ladder[i + 1] - ladder[i]) * log_noise(jnp.sum(rest**2, axis=2))
         uniforms = jax.random.uniform(jax.random.fold_in(move_key, i), shape, values.dtype)
 
         def column(k: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
             z, rest = loop
             rest = rest + z[k][..., None] * values[k]
-            without = jnp.sum(rest**2, axis=2)
-            with_it = without - 2 * product(rest, values[k]) + square[k]
-            low, high = law.log_noise(jnp.stack([without, with_it]))
-            chance = jax.nn.sigmoid(log_odds[k] + ladder[i + 1] * (high - low))
-            new = (uniforms[k] < chance).astype(values.dtype)
+            along = jnp.sum(rest**2, axis=2) - 2 * entries * product(rest, values[k])
+            noise = log_noise(along + entries**2 * square[k])
+            log_law = log_entries[:, k, None, None] + ladder[i + 1] * noise
+            new = _pick(log_law, uniforms[k]).astype(values.dtype)
             return z.at[k].set(new), rest - new[..., None] * values[k]
 
         z, _ = jax.lax.fori_loop(0, len(values), column, (z, rest))
         return z, log_weight + gain
 
-    chance = law.weights[:, None, None]
-    z = (jax.random.uniform(start_key, shape, values.dtype) < chance).astype(values.dtype)
+    uniforms = jax.random.uniform(start_key, shape, values.dtype)
+    z = _pick(log_entries[:, :, None, None], uniforms).astype(values.dtype)
     start = z, jnp.zeros(shape[1:], values.dtype)
     _, log_weight = jax.lax.fori_loop(0, len(ladder) - 1, anneal, start)
     return logsumexp(log_weight, axis=1) - jnp.log(particles)

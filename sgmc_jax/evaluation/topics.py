@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .. import _checks
-from ..bnp.slice_bnb import shapes
+from ..bnp.bnb import shapes
 from ..families import DirichletCategorical
 from ..processes import BetaProcess
 from ._arrays import floating, whole
@@ -157,7 +157,8 @@ def bnb_proportions(
     and proportions are those of these means among the topics in use; others have none.
 
     Args:
-        process: the sampler's `BetaProcess(a, c)`.
+        process: the sampler's `BetaProcess(a, c)`, of the position's mass if that has a prior,
+            `process.of_mass(state.position.shared["mass"])`.
         log_theta: (K,), `kernel.log_theta(state.position.shared)`.
         counts: x, `topic_counts` of all documents, as what no document has is not in use.
         failures: r, as given to `slice_bnb`; by default (c - 1) / (a c) times a document's length.

@@ -8,7 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
+from scipy.optimize import root_scalar
+from scipy.special import digamma, xlogy
 
 from .. import _checks
 from ..random import log_gamma
@@ -16,6 +18,8 @@ from ._inputs import positive_vector
 from ._moments import FirstMoments
 from .dirichlet_multinomial import Multinomials, log_ratio
 from .family import Family, cast
+
+_SMALLEST, _LARGEST = 1e-6, 1e6  # concentrations that are thought of
 
 
 class Urns(NamedTuple):
@@ -64,6 +68,50 @@ class DirichletCategorical(Family):
         elif concentration.ndim == 0:
             raise ValueError("size must be given where concentration is a number, got None")
         self.concentration = positive_vector("concentration", concentration, size)
+
+    @classmethod
+    def from_data(
+        cls, data: Any, *, topics: float = 20.0, size: int | None = None
+    ) -> DirichletCategorical:
+        """A prior from all items: topics that have a share of the words that all of them have.
+
+        A corpus whose words have the entropy H is as varied as one of e^H words alike. Each topic
+        is expected to be as varied as one of e^H / K of them: with a symmetric prior, eta is such
+        that a draw of V probabilities has the mean entropy
+
+            digamma(V eta + 1) - digamma(eta + 1) = max(H - log K, H / 2).
+
+        Args:
+            data: all items: category indices, or `Groups` of them.
+            topics: K > 0, about how many clusters are expected, of which one may use all.
+            size: V; by default the largest index and one.
+
+        Raises:
+            ValueError: if the data are no indices below V, or have one category alone.
+
+        Example:
+            >>> import numpy as np
+            >>> family = DirichletCategorical.from_data(np.arange(1000), topics=20)
+            >>> family.size, round(float(family.concentration[0]), 4)
+            (1000, 0.0289)
+
+        Reference:
+            Wallach, Mimno and McCallum (2009), Rethinking LDA: why priors matter, for a symmetric
+            prior of topics; Wolpert and Wolf (1995), Estimating functions of probability
+            distributions from a finite set of samples, for the mean entropy.
+        """
+        _checks.positive("topics", topics)
+        counts = np.bincount(_tokens(data), minlength=size or 0)
+        family = cls(1.0, size=len(counts) if size is None else size)
+        family.check(np.array([0, len(counts) - 1]))
+        share = counts / counts.sum()
+        entropy = -np.sum(xlogy(share, share))
+        if not entropy > 0:
+            raise ValueError("data must have items of several categories, to make a prior from")
+        wanted = max(entropy - np.log(topics), entropy / 2)
+        log_gap = lambda t: _mean_entropy(np.exp(t), len(counts)) - wanted
+        root = root_scalar(log_gap, bracket=np.log([_SMALLEST, _LARGEST])).root
+        return cls(np.exp(root), size=family.size)
 
     @property
     def size(self) -> int:
@@ -127,3 +175,24 @@ class DirichletCategorical(Family):
                 raise ValueError(
                     f"data must be indices below {self.size}, got values from {low} to {high}"
                 )
+
+
+def _tokens(data: Any) -> Int[np.ndarray, " n"]:
+    """The indices of all items; of groups, those that are there."""
+    if isinstance(data, tuple):
+        items, size = (np.asarray(part) for part in data)
+        data = items[np.arange(items.shape[1]) < size[:, None]]
+    tokens = np.asarray(data)
+    if tokens.ndim != 1 or not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
+        raise ValueError(
+            "data must be indices of categories, integers of shape (n,), or groups of them, got "
+            f"{tokens.dtype} of shape {tokens.shape}"
+        )
+    if tokens.min() < 0:
+        raise ValueError(f"data must be indices, got {tokens.min()}")
+    return tokens
+
+
+def _mean_entropy(concentration: float, size: int) -> float:
+    """The mean of -sum_v p_v log p_v under a symmetric Dirichlet law."""
+    return digamma(size * concentration + 1) - digamma(concentration + 1)

@@ -5,9 +5,18 @@ axes are of a figure that no window and no list of open figures knows: `ax.figur
 notebook, `ax.figure.savefig` writes it.
 """
 
-from .clusters import plot_clusters as plot_clusters
-from .features import plot_features as plot_features
-from .ksd import plot_ksd as plot_ksd
-from .sphere import plot_sphere as plot_sphere
-from .topics import plot_topics as plot_topics
-from .trace import plot_trace as plot_trace
+from .clusters import plot_clusters
+from .features import plot_features
+from .ksd import plot_ksd
+from .sphere import plot_sphere
+from .topics import plot_topics
+from .trace import plot_trace
+
+__all__ = [
+    "plot_clusters",
+    "plot_features",
+    "plot_ksd",
+    "plot_sphere",
+    "plot_topics",
+    "plot_trace",
+]

@@ -11,30 +11,53 @@ Completely random measures have a rate measure each (measures.py), and series in
 come one after the other (representation.py, and a file for each), which `slice_features` asks for.
 """
 
-from .beta_bernoulli import BetaBernoulli as BetaBernoulli
-from .bondesson import bondesson as bondesson
-from .bondesson import delayed_bondesson as delayed_bondesson
-from .counts import Bernoulli as Bernoulli
-from .counts import CountLikelihood as CountLikelihood
-from .counts import NegativeBinomial as NegativeBinomial
-from .counts import OddsBernoulli as OddsBernoulli
-from .counts import Poisson as Poisson
-from .feature_process import FeatureProcess as FeatureProcess
-from .gamma_poisson import GammaPoisson as GammaPoisson
-from .hierarchical_dirichlet import HierarchicalDirichletProcess as HierarchicalDirichletProcess
-from .inverse_levy import inverse_levy as inverse_levy
-from .measures import BetaPrimeProcess as BetaPrimeProcess
-from .measures import BetaProcess as BetaProcess
-from .measures import GammaProcess as GammaProcess
-from .measures import GeneralizedGammaProcess as GeneralizedGammaProcess
-from .measures import RateMeasure as RateMeasure
-from .measures import StableBetaProcess as StableBetaProcess
-from .pitman_yor import DirichletProcess as DirichletProcess
-from .pitman_yor import PitmanYor as PitmanYor
-from .process import Atoms as Atoms
-from .process import Process as Process
-from .process import Series as Series
-from .rejection import rejection as rejection
-from .representation import MeasureSeries as MeasureSeries
-from .representation import Representation as Representation
-from .thinning import thinning as thinning
+from .beta_bernoulli import BetaBernoulli
+from .bondesson import bondesson, delayed_bondesson
+from .counts import Bernoulli, CountLikelihood, NegativeBinomial, OddsBernoulli, Poisson
+from .feature_process import FeatureProcess
+from .gamma_poisson import GammaPoisson
+from .hierarchical_dirichlet import HierarchicalDirichletProcess
+from .inverse_levy import inverse_levy
+from .measures import (
+    BetaPrimeProcess,
+    BetaProcess,
+    GammaProcess,
+    GeneralizedGammaProcess,
+    RateMeasure,
+    StableBetaProcess,
+)
+from .pitman_yor import DirichletProcess, PitmanYor
+from .process import Atoms, Process, Series
+from .rejection import rejection
+from .representation import MeasureSeries, Representation
+from .thinning import thinning
+
+__all__ = [
+    "Atoms",
+    "Bernoulli",
+    "BetaBernoulli",
+    "BetaPrimeProcess",
+    "BetaProcess",
+    "CountLikelihood",
+    "DirichletProcess",
+    "FeatureProcess",
+    "GammaPoisson",
+    "GammaProcess",
+    "GeneralizedGammaProcess",
+    "HierarchicalDirichletProcess",
+    "MeasureSeries",
+    "NegativeBinomial",
+    "OddsBernoulli",
+    "PitmanYor",
+    "Poisson",
+    "Process",
+    "RateMeasure",
+    "Representation",
+    "Series",
+    "StableBetaProcess",
+    "bondesson",
+    "delayed_bondesson",
+    "inverse_levy",
+    "rejection",
+    "thinning",
+]

@@ -7,14 +7,13 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .counts import CountLikelihood
 from .measures import RateMeasure
 
 _NODES = 256
 _FAR = 20.0  # e^-20 is nothing beside 1
 
 
-def exposure(measure: RateMeasure, counts: CountLikelihood, num_items: Any) -> Float[Array, ""]:
+def exposure(measure: RateMeasure, counts: Any, num_items: Any) -> Float[Array, ""]:
     """E = int (1 - h(0 | theta)^n) nu(d theta), the expected number of atoms that n items have.
 
     By the trapezoid rule in s, which is log theta, or its log odds where weights are below 1. The
@@ -25,7 +24,7 @@ def exposure(measure: RateMeasure, counts: CountLikelihood, num_items: Any) -> F
 
     Args:
         measure: nu, one of the library's.
-        counts: h.
+        counts: h, a `CountLikelihood` or anything that has its `log_absent`.
         num_items: n.
 
     Example:

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
 from ..random.gamma import log_gamma
 from .bondesson import bondesson
@@ -96,7 +96,13 @@ class GammaPoisson(FeatureProcess):
         return -hyper["mass"] * c * jnp.log1p(-1 / (c + num_items))
 
     def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Array:
-        """A geometric variate of success probability (1 - p)^u: Kemp's mixture."""
-        log_rest = jnp.log1p(-1 / (hyper["concentration"] + num_items))
-        log_failure = jnp.log(-jnp.expm1(u * log_rest))
-        return 1 + jnp.floor(jnp.log(v) / log_failure).astype(jnp.int32)
+        return logarithmic(1 / (hyper["concentration"] + num_items), u, v)
+
+
+def logarithmic(ratio: Array, u: Array, v: Array) -> Int[Array, "..."]:
+    """A variate of P(z) ~ p^z / z from two uniforms, by Kemp's mixture.
+
+    Given u it is geometric, of success probability (1 - p)^u.
+    """
+    log_failure = jnp.log(-jnp.expm1(u * jnp.log1p(-ratio)))
+    return 1 + jnp.floor(jnp.log(v) / log_failure).astype(jnp.int32)

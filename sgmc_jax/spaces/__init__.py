@@ -9,13 +9,26 @@ leaves: `Sphere` and `Stiefel` with the metric of the space around them, `Simple
 its letters find it in the phase.
 """
 
-from .array_space import ArraySpace as ArraySpace
-from .euclidean import Euclidean as Euclidean
-from .hyperboloid import Hyperboloid as Hyperboloid
-from .positive import Positive as Positive
-from .product import Product as Product
-from .simplex import Simplex as Simplex
-from .space import Space as Space
-from .spd import SPD as SPD
-from .sphere import Sphere as Sphere
-from .stiefel import Stiefel as Stiefel
+from .array_space import ArraySpace
+from .euclidean import Euclidean
+from .hyperboloid import Hyperboloid
+from .positive import Positive
+from .product import Product
+from .simplex import Simplex
+from .space import Space
+from .spd import SPD
+from .sphere import Sphere
+from .stiefel import Stiefel
+
+__all__ = [
+    "SPD",
+    "ArraySpace",
+    "Euclidean",
+    "Hyperboloid",
+    "Positive",
+    "Product",
+    "Simplex",
+    "Space",
+    "Sphere",
+    "Stiefel",
+]

@@ -38,54 +38,94 @@ GROUP, SEATS = np.array([0, 0, 1]), np.array([0, 1, 2])
 PAIRS = [(0, 1), (0, 2), (1, 2)]
 MASS, CONCENTRATION = 0.9, 2.5
 PROCESS = BetaProcess(MASS, CONCENTRATION)
+PRIOR = (3.0, 4.0)
 module = importlib.import_module("sgmc_jax.bnp.slice_bnb")
+counts_module = importlib.import_module("sgmc_jax.bnp.bnb")
 
 
 def log_marginal(x):
     return multivariate_normal.logpdf(x, np.zeros(len(x)), 0.5 * np.eye(len(x)) + 1.5)
 
 
-def log_integral(counts, sizes, a, c, failures=None):
-    """log of the integral of prod_d BNB(x_d; r_d, c s, c (1 - s)) x_d! nu(d theta), s = a theta."""
-    t = np.linspace(-60, 40, 20_001)  # log odds of theta
-    theta, rest = 1 / (1 + np.exp(-t)), 1 / (1 + np.exp(t))
+T = np.linspace(-60, 40, 20_001)  # log odds of theta
+
+
+def log_rates(counts, sizes, a, c, failures=None):
+    """log of prod_d BNB(x_d; r_d, c s, c (1 - s)) x_d! nu(d theta) / dt, s = a theta."""
+    theta, rest = 1 / (1 + np.exp(-T)), 1 / (1 + np.exp(T))
     s = a * theta
     log = np.log(a * c) + c * np.log(rest)  # times theta (1 - theta), the slope
     for x, size in zip(counts, sizes, strict=True):
         r = size * (c - 1) / (a * c) if failures is None else failures
         A, B = c * s, c * np.maximum(1 - s, 1e-300)
         log = log + gammaln(x + r) - gammaln(r) + betaln(A + x, B + r) - betaln(A, B)
-    return np.log(np.sum(np.exp(log)) * (t[1] - t[0]))
+    return log
 
 
-def law(a=MASS, c=CONCENTRATION, failures=None):
-    """The probabilities of the five partitions, by the truths of their three pairs."""
+def integral(rate):
+    return np.sum(rate) * (T[1] - T[0])
+
+
+def log_exposure(a, c, failures=None):
+    """Minus the expected number of clusters that the groups have."""
+    every = np.log(a * c) - c * np.logaddexp(0, T)
+    absent = log_rates([0, 0], GROUPS.size, a, c, failures) - every
+    return integral(np.exp(every) * np.expm1(absent))
+
+
+def log_weights(a=MASS, c=CONCENTRATION, failures=None):
+    """The log weights of the five partitions, by the truths of their three pairs."""
     weight = {}
     for labels in partitions(3):
         total = 0.0
         for k in set(labels):
             members = np.array(labels) == k
             counts = [np.sum(members & (GROUP == d)) for d in (0, 1)]
-            total += log_integral(counts, GROUPS.size, a, c, failures) + log_marginal(X[members])
-        weight[tuple(labels[i] == labels[j] for i, j in PAIRS)] = np.exp(total)
+            total += np.log(integral(np.exp(log_rates(counts, GROUPS.size, a, c, failures))))
+            total += log_marginal(X[members])
+        weight[tuple(labels[i] == labels[j] for i, j in PAIRS)] = total
+    return weight
+
+
+def law(*args, **kwargs):
+    """The probabilities of these partitions."""
+    weight = {pairs: np.exp(log) for pairs, log in log_weights(*args, **kwargs).items()}
     norm = sum(weight.values())
     return {pairs: value / norm for pairs, value in weight.items()}
 
 
+def law_of_mass(failures=None, prior=PRIOR):
+    """The same with a Gamma(s, r) mass up to 1, and the means of a and a^2 in each partition."""
+    node, weight = np.polynomial.legendre.leggauss(40)
+    mass, log = (node + 1) / 2, []
+    for a in mass:
+        own = np.array(list(log_weights(a, failures=failures).values()))
+        own = own + log_exposure(a, CONCENTRATION, failures)
+        log.append(own + (prior[0] - 1) * np.log(a) - prior[1] * a)
+    joint = weight[:, None] * np.exp(log)
+    joint = joint / joint.sum()
+    means = np.concatenate([mass**power @ joint for power in range(3)])
+    return dict.fromkeys(log_weights(0.5)), means
+
+
 def check(kernel, expected=None, wrap=None, tolerance=0.15, **kwargs):
     expected = law() if expected is None else expected
+    of_mass = isinstance(expected, tuple)
+    expected, means = expected if of_mass else (expected, list(expected.values()))
     states = np.array(list(expected))
 
     def which(state, info):
         position = state.position["z"] if wrap == "gibbs" else state.position
         labels = position.local["assignment"].ravel()[SEATS]
         pairs = jnp.stack([labels[i] == labels[j] for i, j in PAIRS])
-        return jnp.all(pairs == states, axis=1).astype(float)
+        here = jnp.all(pairs == states, axis=1).astype(float)
+        powers = position.shared["mass"] ** jnp.arange(3 if of_mass else 1)
+        return jnp.ravel(powers[:, None] * here)
 
     args = {"num_chains": 256, "num_steps": 300, "burn_in": 40} | kwargs
     start = {"z": None} if wrap == "gibbs" else None
     made = run_law(KEY, kernel, start, GROUPS, reduce=which, **args)
-    check_law(made.trace.mean, np.array(list(expected.values())), tolerance)
+    check_law(made.trace.mean, np.array(means), tolerance)
 
 
 def sliced(process=PROCESS, capacity=32, decay=1.0, **kwargs):
@@ -105,6 +145,16 @@ OTHERS = {
     "failures": lambda: (sliced(failures=0.7), law(failures=0.7)),
     "thin": lambda: (thin(sliced(), 2), law()),
     "gibbs": lambda: (gibbs(z=lambda rest: sliced()), law()),
+    "random mass": lambda: (sliced(mass_prior=PRIOR), law_of_mass()),
+    "random mass, delayed": lambda: (
+        sliced(mass_prior=PRIOR, representation=delayed_bondesson),
+        law_of_mass(),
+    ),
+    "random mass and failures": lambda: (
+        sliced(mass_prior=PRIOR, failures=0.7),
+        law_of_mass(0.7),
+    ),
+    "random mass in a cycle": lambda: (cycle(sliced(mass_prior=PRIOR), sliced()), law_of_mass()),
     "two": lambda: (cycle(sliced(), sliced(representation=delayed_bondesson)), law()),
     "other names": lambda: (cycle(sliced(), OtherNames(32)), law()),
 }
@@ -142,8 +192,8 @@ def test_all_partitions_on_shards(shards):
 WORDS = Groups(np.random.default_rng(0).integers(0, 6, (7, 9)), np.array([9, 1, 4, 2, 9, 3, 5]))
 
 
-def words(capacity):
-    return slice_bnb(PROCESS, DirichletCategorical(0.3, size=6), capacity=capacity)
+def words(capacity, **kwargs):
+    return slice_bnb(PROCESS, DirichletCategorical(0.3, size=6), capacity=capacity, **kwargs)
 
 
 def same(one, other):
@@ -162,8 +212,14 @@ def test_growth(x64):
 @full
 @pytest.mark.parametrize("shards", [2, 8])
 def test_the_same_chain_on_shards(shards, x64):
-    alone = sample(KEY, words(64), None, WORDS, num_steps=20)
-    same(alone, sample(KEY, words(64), None, WORDS, num_steps=20, engine=Vmap(shards)))
+    chain = lambda **kwargs: sample(
+        KEY, words(64, mass_prior=PRIOR), None, WORDS, num_steps=20, **kwargs
+    )
+    alone, shared = chain(), chain(engine=Vmap(shards))
+    same(alone, shared)
+    mass = alone.trace.shared["mass"]
+    assert np.ptp(mass) > 0
+    np.testing.assert_allclose(mass, shared.trace.shared["mass"], rtol=1e-9)
 
 
 def test_bad_input():
@@ -175,6 +231,8 @@ def test_bad_input():
         slice_bnb(BetaProcess(2.0, 2.0), NORMAL)
     with pytest.raises(ValueError, match="concentration above 1, got 1"):
         slice_bnb(BetaProcess(1.0, 1.0), NORMAL)
+    with pytest.raises(ValueError, match="mass_prior must be"):
+        slice_bnb(PROCESS, NORMAL, mass_prior=(0.0, 1.0))
     with pytest.raises(TypeError, match="process must be a BetaProcess, got float"):
         slice_bnb(1.0, NORMAL)
     with pytest.raises(TypeError, match="data must be Groups"):
@@ -188,10 +246,10 @@ def test_one_group_of_one_word():
     assert made.trace.local["assignment"].shape == (10, 1, 1)
 
 
-def fails(**kwargs):
+def fails(*expected, **kwargs):
     programs.cache_clear()
     with pytest.raises(AssertionError, match="standard errors"):
-        check(sliced(), **kwargs)
+        check(sliced(**kwargs), *expected)
 
 
 @full
@@ -200,8 +258,8 @@ def test_rates_that_are_not_drawn_anew(monkeypatch):
     """Planted: the missing draws of theta and pi, as the paper prints the sampler."""
     honest = module.SliceBNB._log_rates
 
-    def prior(self, key, atoms, counts, shard):
-        return honest(self, key, atoms, jnp.zeros_like(counts), shard)
+    def prior(self, key, groups, atoms, counts, shard):
+        return honest(self, key, groups, atoms, jnp.zeros_like(counts), shard)
 
     monkeypatch.setattr(module.SliceBNB, "_log_rates", prior)
     fails()
@@ -211,5 +269,14 @@ def test_rates_that_are_not_drawn_anew(monkeypatch):
 @pytest.mark.at_length
 def test_weights_that_forget_the_failures(monkeypatch):
     """Planted: B in place of the ratio of Gamma(B + r) and Gamma(B)."""
-    monkeypatch.setattr(module.Failures, "_rest", lambda self, log_theta: 0 * log_theta)
+    monkeypatch.setattr(counts_module.Failures, "_rest", lambda self, log_theta: 0 * log_theta)
     fails()
+
+
+@full
+@pytest.mark.at_length
+@pytest.mark.parametrize("wrong", ["exposure", "log_all"])
+def test_a_mass_that_forgets(wrong, monkeypatch):
+    """Planted: the empty clusters left out; counts that do not know the mass."""
+    monkeypatch.setattr(counts_module.Failures, wrong, lambda self, *args: jnp.zeros(()))
+    fails(law_of_mass(), mass_prior=PRIOR)

@@ -99,7 +99,7 @@ def check(model, kernel, wrap=None, tolerance=0.12, **kwargs):
 
 def test_a_draw_of_the_mass_keeps_the_weights(x64, monkeypatch):
     """Gamma(2 + 2, 5 + E) given two features of three items; nothing else moves."""
-    monkeypatch.setattr(weights, "_MOVES", 0)
+    monkeypatch.setattr(weights, "MOVES", 0)
     own = weights.SeriesWeights(rejection(BetaProcess(0.8, 2.0)), Bernoulli(), PRIOR)
     counts = jnp.array([2, 0, 3])
     v, g = jnp.array([0.1, 1.0, 0.2]), jnp.array([0.7, 1.0, 0.3])
@@ -222,9 +222,10 @@ def fails(model):
 @full
 @pytest.mark.parametrize("model", LAWS)
 @pytest.mark.at_length
-def test_an_exposure_that_is_left_out(model, monkeypatch):
-    """Planted: the empty atoms of the series say nothing of the mass."""
-    monkeypatch.setattr(weights, "exposure", lambda *args: 0.0)
+def test_an_exposure_half_as_large_again(model, monkeypatch):
+    """Planted: with less of it than there is, masses would grow, and slots with them."""
+    honest = weights.exposure
+    monkeypatch.setattr(weights, "exposure", lambda *args: 1.5 * honest(*args))
     fails(model)
 
 

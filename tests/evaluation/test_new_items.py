@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from jax.scipy.special import gammaln
 from scipy.special import logsumexp
-from scipy.stats import norm, poisson
+from scipy.stats import logser, nbinom, norm, poisson
 
-from sgmc_jax.bnp import BetaBernoulli, GammaPoisson, LinearGaussian
+from sgmc_jax.bnp import BetaBernoulli, DirichletProcess, GammaPoisson, LinearGaussian
 from sgmc_jax.evaluation import NewItems, new_items
 from sgmc_jax.families import FeatureRows
+from sgmc_jax.processes import NegativeBinomial, OddsBernoulli, Poisson
 from tests.laws.moments import check_mean
 
 KEY = jax.random.key(0)
@@ -58,6 +59,39 @@ def test_entries_are_those_of_the_process():
     assert np.max(np.abs(of_entries(wrong) - exact)) > 0.1
 
 
+TIMES = GammaPoisson(1.5, 0.7)
+LISTS = [(ones, twos) for ones in range(9) for twos in range(3) if ones + 4 * twos < 9]  # no threes
+
+
+@jax.jit
+@jax.vmap
+def log_chances_of_counts(z, ones, twos):
+    """The same of counts: columns that are alike are in no order, and entries have factorials."""
+    new = jnp.where(jnp.arange(10) < ones, 1, jnp.where(jnp.arange(10) < ones + twos, 2, 0))
+    counts, old = jnp.concatenate([COUNTS + z, new]), jnp.concatenate([COUNTS, 0 * new])
+    gain = TIMES.logdensity(TIMES.start(), counts, 4) - TIMES.logdensity(TIMES.start(), old, 3)
+    alike = gammaln(ones + 1.0) + gammaln(twos + 1.0)
+    return gain - alike - twos * jnp.log(2.0) - jnp.sum(gammaln(z + 1.0))
+
+
+def errors_of_counts(**wrong):
+    """log P of entries and squares by the law, less the same by the process."""
+    made = NewItems.of(TIMES, hyper(np.zeros((2, 2))) | TIMES.start(), COUNTS, 3, most=40)
+    made = replace(made, **wrong)
+    entries, born = np.asarray(made.log_entries), np.asarray(made.log_born)
+    ones, twos = np.array(LISTS).T
+    for z in itertools.product(range(3), repeat=2):
+        each = log_chances_of_counts(np.tile(z, (len(ones), 1)), ones, twos)
+        exact = [logsumexp(np.asarray(each)[ones + 4 * twos == s]) for s in range(9)]
+        yield entries[z[0], 0] + entries[z[1], 1] + born[:9] - exact
+
+
+def test_counts_are_those_of_the_process():
+    np.testing.assert_allclose(list(errors_of_counts()), 0, atol=1e-4)
+    for wrong in ({"weights": np.full(2, 1 / 3.7)}, {"birth_ratio": 1 / 3.7}):  # of n, not n + 1
+        assert np.max(np.abs(list(errors_of_counts(**wrong)))) > 0.05
+
+
 @jax.jit
 @jax.vmap
 def collapsed(z, born):
@@ -96,37 +130,76 @@ def test_draws_average_to_the_predictive_density():
         check_mean(densities(1e-6), exact, 0.05)
 
 
-def five(births=0.3):
+W = np.array([0.7, 0.4, 0.2, 0.05, 0.0])
+SIZES, RATIO = np.array([1.0, 2.0, 3.0, 1.0, 1.0]), 0.4
+
+
+def five(births=0.3, times=False):
     values = np.random.default_rng(1).normal(size=(5, 3))
-    return NewItems(values, np.array([0.7, 0.4, 0.2, 0.05, 0.0]), NOISE, births, SCALE)
+    parts = {"birth_ratio": RATIO, "counts": NegativeBinomial(SIZES), "most": 2} if times else {}
+    return NewItems(values, W, NOISE, births, SCALE, **parts)
 
 
-@pytest.mark.parametrize("births", [None, 0.3])
-def test_entries_are_summed_out(births, x64):
-    made, items = five(births), np.random.default_rng(0).normal(size=(6, 3))
-    terms = []
-    for z in itertools.product((0, 1), repeat=4):
-        for born in range(1 if births is None else 40):
-            w, scale = np.asarray(made.weights)[:4], np.sqrt(NOISE**2 + born * SCALE**2)
-            chance = np.sum(np.log(np.where(z, w, 1 - w))) + poisson.logpmf(born, births or 0)
-            mean = np.array(z) @ np.asarray(made.parameters)[:4]
-            terms.append(chance + norm.logpdf(items, mean, scale).sum(axis=1))
+def entry_laws(times):
+    """P(z_k) of four features, of counts up to 2."""
+    if not times:
+        return np.stack([1 - W, W])[:, :4]
+    law = nbinom.pmf(np.arange(3)[:, None], SIZES, 1 - W)[:, :4]
+    return law / law.sum(axis=0)
+
+
+def born_law(births, times):
+    """P(S = s), s < 50, as a mixture of convolutions."""
+    x = np.arange(1, 8)
+    one, many = np.eye(1, 50, 1)[0], np.eye(1, 50)[0]
+    if times:
+        one = np.zeros(50)
+        one[x**2] = logser.pmf(x, RATIO)
+    law = np.zeros(50)
+    for born in range(25):
+        law += poisson.pmf(born, births) * many
+        many = np.convolve(many, one)[:50]
+    return law
+
+
+@pytest.mark.parametrize("times", [False, True])
+@pytest.mark.parametrize("births", [0.0, 0.3])
+def test_entries_are_summed_out(births, times, x64):
+    made, items = five(births, times), np.random.default_rng(0).normal(size=(6, 3))
+    law, values, terms = entry_laws(times), np.asarray(made.parameters[:4]), []
+    for z in itertools.product(range(len(law)), repeat=4):
+        for born, chance in enumerate(born_law(births, times)):
+            if chance > 0:
+                each = norm.logpdf(items, z @ values, np.sqrt(NOISE**2 + born * SCALE**2))
+                log_chance = np.log(chance) + np.sum(np.log(law[z, range(4)]))
+                terms.append(log_chance + each.sum(axis=1))
     np.testing.assert_allclose(made.log_prob(items), logsumexp(terms, axis=0), rtol=1e-9)
     np.testing.assert_allclose(made.largest(4).log_prob(items), made.log_prob(items), rtol=1e-9)
+    if not births:
+        without = replace(made, births=None, birth_ratio=None)
+        np.testing.assert_allclose(without.log_prob(items), made.log_prob(items), rtol=1e-9)
 
 
-def ratios():
-    made, items = five(), np.random.default_rng(2).normal(size=(3, 3))
+def test_the_largest_are_the_likeliest():
+    made = NewItems(np.eye(2), np.array([0.3, 0.2]), NOISE, counts=NegativeBinomial([1.0, 9.0]))
+    kept = made.largest(1)
+    np.testing.assert_allclose(kept.parameters, [[0.0, 1.0]])
+    assert kept.counts.size.tolist() == [9.0]
+
+
+def ratios(times):
+    made, items = five(times=times), np.random.default_rng(2).normal(size=(3, 3))
     args = {"particles": 1, "temperatures": 4}
     each = jax.vmap(lambda key: made.estimate(key, items, **args))(jax.random.split(KEY, 4_000))
     return np.exp(each - made.log_prob(items))
 
 
-def test_estimates_are_unbiased(monkeypatch):
-    check_mean(ratios(), np.ones(3), 0.2)
+@pytest.mark.parametrize("times", [False, True])
+def test_estimates_are_unbiased(times, monkeypatch):
+    check_mean(ratios(times), np.ones(3), 0.2)
     monkeypatch.setattr(new_items, "_ladder", lambda num: 0.9 * jnp.arange(num + 1) / num)
     with pytest.raises(AssertionError):
-        check_mean(ratios(), np.ones(3), 0.2)
+        check_mean(ratios(times), np.ones(3), 0.2)
 
 
 @pytest.mark.full
@@ -139,15 +212,28 @@ def test_estimates_are_close_with_many_features():
 
 
 @pytest.mark.full
-def test_draws_have_the_moments_of_the_law():
-    made = five()
-    values, w = np.asarray(made.parameters, float), np.asarray(made.weights, float)
+@pytest.mark.parametrize("times", [False, True])
+def test_draws_have_the_moments_of_the_law(times):
+    made, law = five(times=times), entry_laws(times)
+    values, x = np.asarray(made.parameters, float), np.arange(len(law))
+    mean = np.append(x @ law, 0)
+    variance = np.append(x**2 @ law, 0) - mean**2
     items, z = (np.asarray(x, float) for x in made.draw(KEY, 20_000))
-    check_mean(z[:, :4], w[:4], 0.05)
-    rest = items - w @ values
-    check_mean(items, w @ values, 0.05)
-    spread = values.T @ np.diag(w * (1 - w)) @ values + (NOISE**2 + 0.3 * SCALE**2) * np.eye(3)
+    check_mean(z[:, :4], mean[:4], 0.05)
+    rest = items - mean @ values
+    check_mean(items, mean @ values, 0.05)
+    born = np.arange(50) @ born_law(0.3, times)
+    spread = values.T @ np.diag(variance) @ values + (NOISE**2 + born * SCALE**2) * np.eye(3)
     check_mean(rest[:, :, None] * rest[:, None], spread, 0.1)
+
+
+def test_counts_of_other_measures():
+    """Odds, and counts without a bound on their weight: what `slice_crm` draws."""
+    odds = NewItems(np.eye(2), np.array([3.0, 0.0]), NOISE, counts=OddsBernoulli())
+    np.testing.assert_allclose(np.exp(odds.log_entries), [[0.25, 1.0], [0.75, 0.0]], rtol=1e-6)
+    times = NewItems(np.eye(2), np.array([1.5, 0.0]), NOISE, counts=Poisson(), most=30)
+    exact = poisson.pmf(np.arange(31), 1.5)
+    np.testing.assert_allclose(np.exp(times.log_entries[:, 0]), exact, rtol=1e-4, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +242,15 @@ def test_draws_have_the_moments_of_the_law():
         (lambda: NewItems(np.ones((2, 3)), np.ones(3), 1.0), ValueError, r"weights must have .*2,"),
         (lambda: NewItems(np.ones((2, 3)), [0.5, 1.5], 1.0), ValueError, "weights must be at most"),
         (lambda: NewItems(np.ones((2, 3)), [0.5, 0.5], 0.0), ValueError, "noise_scale must be"),
-        (lambda: law(np.zeros((2, 2)), GammaPoisson(1.0)), TypeError, "must be a BetaBernoulli"),
+        (lambda: law(np.zeros((2, 2)), DirichletProcess(1.0)), TypeError, "be a BetaBernoulli or"),
+        (
+            lambda: NewItems(np.ones((6, 1)), np.ones(6), 1.0, counts=Poisson()).log_prob([[1.0]]),
+            ValueError,
+            "parameters must have at most 5 rows to be summed out, got 6",
+        ),
+        (lambda: NewItems(np.ones((1, 1)), [0.5], 1.0, counts=2), TypeError, "counts must be a Co"),
+        (lambda: NewItems(np.ones((1, 1)), [0.5], 1.0, most=0), ValueError, "most must be a whole"),
+        (lambda: NewItems(np.ones((1, 1)), [0.5], 1, 1.0, birth_ratio=1.0), ValueError, "below 1"),
         (
             lambda: NewItems.of(PROCESS, {"parameters": np.zeros((2, 2))}, np.ones(2), 3),
             ValueError,

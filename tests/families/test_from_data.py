@@ -9,7 +9,9 @@ import pytest
 
 from sgmc_jax import sample
 from sgmc_jax.bnp import (
+    DirichletCategorical,
     DirichletProcess,
+    Groups,
     LinearGaussian,
     NormalGamma,
     NormalInverseWishart,
@@ -98,6 +100,47 @@ def test_counts_and_features():
     big, small = (LinearGaussian.from_data(c * X) for c in (1e3, 1.0))
     assert big.noise_scale / small.noise_scale == pytest.approx(1e3, rel=1e-5)
     assert big.priors["noise_scale"][1] / small.priors["noise_scale"][1] == pytest.approx(1e6)
+
+
+WORDS = Groups(np.array([[0, 1, 2, 9], [3, 3, 9, 9]]), np.array([3, 2]))
+
+
+@pytest.mark.parametrize("topics", [1.0, 4.0])
+def test_topics_have_their_share_of_the_entropy(topics):
+    counts = np.tile([50, 30, 20, 0], 30)
+    tokens = np.repeat(np.arange(120), counts)
+    family = DirichletCategorical.from_data(tokens, topics=topics, size=120)
+    draws = np.random.default_rng(0).dirichlet(np.asarray(family.concentration, float), 20_000)
+    of = lambda p: -np.sum(np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0), axis=-1)
+    every = of(counts / counts.sum())
+    np.testing.assert_allclose(of(draws).mean(), every - np.log(topics), rtol=0.01)
+    assert family.size == 120
+
+
+def test_words_of_groups():
+    """What lies past a group's size is no word of it."""
+    family = DirichletCategorical.from_data(WORDS)
+    alone = DirichletCategorical.from_data(np.array([0, 1, 2, 3, 3]))
+    assert family.size == alone.size == 4
+    assert np.array_equal(family.concentration, alone.concentration)
+    assert DirichletCategorical.from_data(WORDS, size=10).size == 10
+
+
+@pytest.mark.parametrize(
+    "data, kwargs, message",
+    [
+        (np.zeros(5, int), {}, "of several categories"),
+        (np.array([0.5]), {}, "integers of shape"),
+        (np.array([[0, 1]]), {}, "integers of shape"),
+        (np.array([], int), {}, "integers of shape"),
+        (np.array([-1, 2]), {}, "indices, got -1"),
+        (np.arange(5), {"size": 3}, "indices below 3"),
+        (np.arange(5), {"topics": 0}, "topics must be finite and positive"),
+    ],
+)
+def test_words_that_make_no_prior(data, kwargs, message):
+    with pytest.raises(ValueError, match=message):
+        DirichletCategorical.from_data(data, **kwargs)
 
 
 @pytest.mark.full

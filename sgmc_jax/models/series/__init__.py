@@ -1,13 +1,28 @@
 """Models of series: what one row tells depends on the rows before it."""
 
-from .emissions import CategoricalEmission as CategoricalEmission
-from .emissions import Emission as Emission
-from .emissions import FunctionEmission as FunctionEmission
-from .emissions import NormalEmission as NormalEmission
-from .emissions import PoissonEmission as PoissonEmission
-from .hidden_markov import HiddenMarkov as HiddenMarkov
-from .linear_gaussian import LinearGaussianStateSpace as LinearGaussianStateSpace
-from .particles import NonlinearStateSpace as NonlinearStateSpace
-from .particles import ParticleSmoother as ParticleSmoother
-from .series_model import SeriesModel as SeriesModel
-from .stochastic_volatility import StochasticVolatility as StochasticVolatility
+from .emissions import (
+    CategoricalEmission,
+    Emission,
+    FunctionEmission,
+    NormalEmission,
+    PoissonEmission,
+)
+from .hidden_markov import HiddenMarkov
+from .linear_gaussian import LinearGaussianStateSpace
+from .particles import NonlinearStateSpace, ParticleSmoother
+from .series_model import SeriesModel
+from .stochastic_volatility import StochasticVolatility
+
+__all__ = [
+    "CategoricalEmission",
+    "Emission",
+    "FunctionEmission",
+    "HiddenMarkov",
+    "LinearGaussianStateSpace",
+    "NonlinearStateSpace",
+    "NormalEmission",
+    "ParticleSmoother",
+    "PoissonEmission",
+    "SeriesModel",
+    "StochasticVolatility",
+]

@@ -1,4 +1,9 @@
 """Topics as directions: the spherical admixture model."""
 
-from .documents import UnitVectors as UnitVectors
-from .spherical_admixture import SphericalAdmixture as SphericalAdmixture
+from .documents import UnitVectors
+from .spherical_admixture import SphericalAdmixture
+
+__all__ = [
+    "SphericalAdmixture",
+    "UnitVectors",
+]
