@@ -196,7 +196,10 @@ def fitting(**named: Any) -> None:
 
 def shaped(name: str, value: Any, *shape: str | int) -> None:
     """Raise unless the array has these lengths, a name being any length, and no other axes."""
-    got = np.shape(value)
+    try:
+        got = np.shape(value)
+    except ValueError:
+        raise ValueError(f"{name} must be one array, got {shown(value)}") from None
     same = [a == b for a, b in zip(got, shape) if not isinstance(b, str)]
     if len(got) != len(shape) or not all(same):
         wanted = ", ".join(map(str, shape)) + "," * (len(shape) == 1)

@@ -37,7 +37,8 @@ class Transformed(Model):
         constraints: the supports, a pytree that is a prefix of the position, such as a dict by
             name. What a dict does not name is unconstrained, as is `None`. A support is one of
 
-            - `"positive"`: x = exp(z), as numpyro's;
+            - `"positive"`: x = exp(z), as numpyro's; `"greater_than(a)"`, `"less_than(b)"`:
+              x = a + exp(z), b - exp(z);
             - `"unit_interval"`, `"interval(a, b)"` or `Interval(a, b)` with arrays of bounds:
               a sigmoid;
             - `"simplex"`: K proportions along the last axis, by breaking a stick, of K - 1 numbers;

@@ -41,15 +41,15 @@ class Size(NamedTuple):
 
     dims: tuple[int, ...]
     items: int
-    steps: int  # of each chain, without and with control variates
+    steps: tuple[int, int]  # of each chain, without and with control variates
     pilot: int  # steps of four chains that the tuner may take, of all settings of a column
     passes: int  # steps with all of the data
     nuts: tuple[int, int]  # to adapt, to keep
 
 
 SIZES = {
-    False: Size((10, 20), 10_000, 2_000, 10_000, 300, (300, 500)),
-    True: Size((10, 50, 100), 100_000, 4_000, 40_000, 1_200, (500, 1_000)),
+    False: Size((10, 20), 10_000, (2_000, 2_000), 10_000, 300, (300, 500)),
+    True: Size((10, 50, 100), 100_000, (4_000, 12_000), 40_000, 2_400, (500, 1_000)),
 }
 
 
@@ -148,12 +148,13 @@ def tuned(key: Any, problem: Problem, column: Column, size: Size) -> Draws:
         num_chains=4,
         scale=problem.sd,
         max_draws=4_000,
-        max_temperature=1.1 if column.mixes else 2.0,
+        max_temperature=1.06 if column.mixes else 2.0,
     )
     tuning = time.process_time() - began
     words = {"step_size": "h", "friction": "C"}
     setting = ", ".join(f"{words[k]} = {v:.2g}" for k, v in found.setting.items())
-    return drawn(key, problem, found.kernel, size.steps, CHAINS, setting, tuning)
+    steps = size.steps[column.mixes]
+    return drawn(key, problem, found.kernel, steps, CHAINS, setting, tuning)
 
 
 def drawn(

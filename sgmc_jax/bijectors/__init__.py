@@ -3,7 +3,7 @@
 from .bijector import Bijector, Identity
 from .matrices import Correlation, CorrelationCholesky, Covariance
 from .named import Foreign, as_bijector
-from .vectors import Exp, Interval, Ordered, StickBreaking
+from .vectors import Exp, GreaterThan, Interval, LessThan, Ordered, StickBreaking
 
 __all__ = [
     "Bijector",
@@ -12,8 +12,10 @@ __all__ = [
     "Covariance",
     "Exp",
     "Foreign",
+    "GreaterThan",
     "Identity",
     "Interval",
+    "LessThan",
     "Ordered",
     "StickBreaking",
     "as_bijector",

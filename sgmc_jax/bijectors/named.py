@@ -15,7 +15,7 @@ from jaxtyping import Array
 from .. import _checks
 from .bijector import Bijector, Identity
 from .matrices import Correlation, CorrelationCholesky, Covariance
-from .vectors import Exp, Interval, Ordered, StickBreaking
+from .vectors import Exp, GreaterThan, Interval, LessThan, Ordered, StickBreaking
 
 
 def _strong(x: Any) -> Any:
@@ -81,7 +81,13 @@ NAMES |= {
     "corr_cholesky": CorrelationCholesky,
     "positive_definite": Covariance,
 }
-_INTERVAL = re.compile(r"interval\(([^,]+),([^,]+)\)")
+# supports with bounds: how many they have, and what makes the bijector of them
+BOUNDED: dict[str, tuple[int, Callable[..., Bijector]]] = {
+    "interval": (2, Interval),
+    "greater_than": (1, GreaterThan),
+    "less_than": (1, LessThan),
+}
+_CALL = re.compile(r"(\w+)\((.*)\)")
 
 
 def as_bijector(name: str, constraint: Any) -> Bijector:
@@ -89,7 +95,8 @@ def as_bijector(name: str, constraint: Any) -> Bijector:
 
     Args:
         name: what is constrained, for messages.
-        constraint: a key of `NAMES`, or `"interval(a, b)"`; or a constraint of numpyro; or a
+        constraint: a key of `NAMES`, or `"interval(a, b)"`, `"greater_than(a)"` or
+            `"less_than(b)"`; or a constraint of numpyro; or a
             bijector, of this library or another. `None` stands for `"real"`.
     """
     if constraint is None:
@@ -120,10 +127,16 @@ def as_bijector(name: str, constraint: Any) -> Bijector:
 def _named(name: str, support: str) -> Bijector:
     if support in NAMES:
         return NAMES[support]()
-    found = _INTERVAL.fullmatch(support.strip())
-    try:
-        if found:
-            return Interval(float(found[1]), float(found[2]))
-    except ValueError as error:
-        raise ValueError(f"{name} must have two bounds, lower < upper, got {support!r}") from error
-    raise ValueError(f"{name} must be one of {', '.join(NAMES)} or interval(a, b), got {support!r}")
+    found = _CALL.fullmatch(support.strip())
+    if found and found[1] in BOUNDED:
+        num, make = BOUNDED[found[1]]
+        try:
+            bounds = [float(bound) for bound in found[2].split(",")]
+            if len(bounds) == num:
+                return make(*bounds)
+        except ValueError:
+            pass
+        wanted = "two bounds, lower < upper" if num == 2 else "one bound, a finite number"
+        raise ValueError(f"{name} must have {wanted}, got {support!r}")
+    bounded = "interval(a, b), greater_than(a), less_than(b)"
+    raise ValueError(f"{name} must be one of {', '.join(NAMES)}, {bounded}, got {support!r}")

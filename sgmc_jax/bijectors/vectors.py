@@ -25,6 +25,64 @@ class Exp(Bijector):
         return jnp.sum(z)
 
 
+class GreaterThan(Bijector):
+    """Numbers above a bound: x = lower + exp(z).
+
+    Args:
+        lower: the bounds, a number or an array that broadcasts against the leaf.
+
+    Raises:
+        ValueError: if a bound is not finite.
+
+    Example:
+        >>> float(GreaterThan(2.0).forward(jnp.zeros(())))
+        3.0
+    """
+
+    lower: Array = eqx.field(converter=_checks.real("lower"))
+
+    def __check_init__(self):
+        _checks.finite("lower", self.lower)
+
+    def forward(self, z: Array) -> Array:
+        return self.lower.astype(z.dtype) + jnp.exp(z)
+
+    def inverse(self, x: Array) -> Array:
+        return jnp.log(x - self.lower.astype(x.dtype))
+
+    def log_det(self, z: Array) -> Array:
+        return jnp.sum(z)
+
+
+class LessThan(Bijector):
+    """Numbers below a bound: x = upper - exp(z).
+
+    Args:
+        upper: the bounds, a number or an array that broadcasts against the leaf.
+
+    Raises:
+        ValueError: if a bound is not finite.
+
+    Example:
+        >>> float(LessThan(2.0).forward(jnp.zeros(())))
+        1.0
+    """
+
+    upper: Array = eqx.field(converter=_checks.real("upper"))
+
+    def __check_init__(self):
+        _checks.finite("upper", self.upper)
+
+    def forward(self, z: Array) -> Array:
+        return self.upper.astype(z.dtype) - jnp.exp(z)
+
+    def inverse(self, x: Array) -> Array:
+        return jnp.log(self.upper.astype(x.dtype) - x)
+
+    def log_det(self, z: Array) -> Array:
+        return jnp.sum(z)
+
+
 class Interval(Bijector):
     """Numbers between two bounds: x = lower + (upper - lower) sigmoid(z).
 

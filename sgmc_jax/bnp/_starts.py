@@ -159,6 +159,7 @@ def check_group_labels(position: Any, present: np.ndarray, capacity: int) -> Non
     labels = None if position is None else local_part(position, "assignment")
     if labels is None or not _checks.is_concrete(labels):
         return
+    _checks.number("position", labels)
     if jnp.shape(labels) != present.shape:
         raise ValueError(
             f"position must have a label for each item, of shape {present.shape}, got shape "

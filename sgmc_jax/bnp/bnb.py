@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.scipy.special import digamma
+from jax.scipy.special import digamma, gammaln, polygamma
 from jaxtyping import Array, Float, Int
 
 from ..collective import Collective
 from ..processes import BetaProcess
 from ..processes.exposure import exposure
 from ..special import log_rising_factorial
+
+_SMALL = 0.01  # below it the series of `log_absent` is off by 1e-4 of itself at most
 
 
 class Failures(eqx.Module):
@@ -30,41 +32,53 @@ class Failures(eqx.Module):
     def log_column(
         self, stats: Int[Array, "K G"], num_items: Any, log_theta: Float[Array, " K"]
     ) -> Float[Array, " K"]:
-        """log prod_d BNB(x_d; r_d, A, B), up to what does not depend on theta."""
-        first, _ = shapes(self.process, log_theta)
-        some = stats > 0
-        each = jnp.where(some, log_rising_factorial(first[:, None], jnp.where(some, stats, 1)), 0)
-        return self.comm.sum(jnp.sum(each, axis=1)) + self._rest(log_theta)
+        """log prod_d BNB(x_d; r_d, A, B), up to what does not depend on theta.
+
+        Gamma(A + x) / Gamma(A) is (x - 1)! times Gamma(x + A) / Gamma(x) / Gamma(A): factorials,
+        which are large, are left out.
+        """
+        first, some = shapes(self.process, log_theta)[0][:, None], stats > 0
+        x = jnp.where(some, stats, 1)
+        each = jnp.where(some, log_rising_factorial(x, first) - gammaln(first), 0)
+        return self.comm.sum(jnp.sum(each, axis=1)) + self.log_absent(log_theta)
 
     def log_absent(self, log_theta: Float[Array, " K"]) -> Float[Array, " K"]:
-        """log prod_d BNB(0; r_d, A, B)."""
-        c, r = self.process.concentration, self.failures
-        total = self.comm.sum(jnp.sum(jnp.where(r > 0, log_rising_factorial(c, r), 0)))
-        return self._rest(log_theta) - total
+        """log prod_d BNB(0; r_d, A, B), of sums whose terms are no larger than they are.
+
+        With P(x, n) = Gamma(x + n) / Gamma(x) a factor is P(B, A) / P(B + r_d, A). Where A is small
+        its logarithm is a series in A, of derivatives at c.
+        """
+        c, r, real = self.process.concentration, self.failures, self.failures > 0
+        total = lambda x: self.comm.sum(jnp.sum(jnp.where(real, x, 0), axis=-1))
+        first, second = shapes(self.process, log_theta)
+        num = self.comm.sum(jnp.sum(real, dtype=c.dtype))
+        rest = log_rising_factorial(second[:, None] + r, first[:, None])
+        large = num * log_rising_factorial(second, first) - total(rest)
+        curvature = total(polygamma(1, c + r) - polygamma(1, c))
+        small = -first * self._slope + 0.5 * first**2 * curvature
+        return jnp.where(first < _SMALL * jnp.minimum(c, 1), small, large)
 
     def log_all(self, stats: Int[Array, "K G"], log_theta: Float[Array, " K"]) -> Array:
-        """log prod_d x_d! BNB(x_d; r_d, A, B), with what does not depend on theta."""
-        c, r, some = self.process.concentration, self.failures, stats > 0
-        x = jnp.where(some, stats, 1)
-        front = jnp.where(some, log_rising_factorial(jnp.where(some, r, 1), x), 0)
-        whole = jnp.where(r > 0, log_rising_factorial(c, stats + r), 0)
-        return self.log_column(stats, None, log_theta) + self.comm.sum(jnp.sum(front - whole, 1))
+        """`log_column` with all that depends on the mass, of which the failures may know."""
+        c, r = self.process.concentration, self.failures
+        real = jnp.where(r > 0, r, 1)
+        each = log_rising_factorial(real, c) - log_rising_factorial(real + stats, c)
+        total = jnp.sum(jnp.where(r > 0, each, 0), axis=1)
+        return self.log_column(stats, None, log_theta) + self.comm.sum(total)
 
     def exposure(self) -> Float[Array, ""]:
         """The expected number of clusters of all groups, at a mass of 1 of the measure of theta.
 
-        log_absent is -s times `slope` where s is small: it is that of so many items, all alike.
+        Where s is small all groups are as empty as so many items that have it with probability s.
         """
-        a, c, r = self.process.mass, self.process.concentration, self.failures
-        slope = self.comm.sum(jnp.sum(jnp.where(r > 0, c * (digamma(c + r) - digamma(c)), 0)))
-        return exposure(self.process.of_mass(1.0), _Alike(self, a * slope), a * slope)
+        num = self.process.mass * self.process.concentration * self._slope
+        return exposure(self.process.of_mass(1.0), _Alike(self, num), num)
 
-    def _rest(self, log_theta: Array) -> Array:
-        """sum_d log Gamma(B + r_d) - log Gamma(B)."""
-        _, second = shapes(self.process, log_theta)
-        r = self.failures
-        each = jnp.where(r > 0, log_rising_factorial(second[:, None], jnp.where(r > 0, r, 1)), 0)
-        return self.comm.sum(jnp.sum(each, axis=1))
+    @property
+    def _slope(self) -> Float[Array, ""]:
+        """sum_d digamma(c + r_d) - digamma(c)."""
+        c, r = self.process.concentration, self.failures
+        return self.comm.sum(jnp.sum(jnp.where(r > 0, digamma(c + r) - digamma(c), 0)))
 
 
 class _Alike(NamedTuple):

@@ -100,7 +100,10 @@ class DirichletCategorical(Family):
             prior of topics; Wolpert and Wolf (1995), Estimating functions of probability
             distributions from a finite set of samples, for the mean entropy.
         """
+        topics = _checks.one_number("topics", topics)
         _checks.positive("topics", topics)
+        if size is not None:
+            _checks.whole("size", size)
         counts = np.bincount(_tokens(data), minlength=size or 0)
         family = cls(1.0, size=len(counts) if size is None else size)
         family.check(np.array([0, len(counts) - 1]))
@@ -108,7 +111,7 @@ class DirichletCategorical(Family):
         entropy = -np.sum(xlogy(share, share))
         if not entropy > 0:
             raise ValueError("data must have items of several categories, to make a prior from")
-        wanted = max(entropy - np.log(topics), entropy / 2)
+        wanted = max(entropy - float(np.log(topics)), entropy / 2)
         log_gap = lambda t: _mean_entropy(np.exp(t), len(counts)) - wanted
         root = root_scalar(log_gap, bracket=np.log([_SMALLEST, _LARGEST])).root
         return cls(np.exp(root), size=family.size)
@@ -179,10 +182,15 @@ class DirichletCategorical(Family):
 
 def _tokens(data: Any) -> Int[np.ndarray, " n"]:
     """The indices of all items; of groups, those that are there."""
-    if isinstance(data, tuple):
-        items, size = (np.asarray(part) for part in data)
+    if isinstance(data, tuple) and len(data) == 2:
+        items, size = map(_checks.on_host, ("data.items", "data.size"), data)
+        if items.ndim != 2 or size.shape != items.shape[:1]:
+            raise ValueError(
+                "data must be groups of indices (S, L), of sizes (S,), got shapes "
+                f"{items.shape} and {size.shape}"
+            )
         data = items[np.arange(items.shape[1]) < size[:, None]]
-    tokens = np.asarray(data)
+    tokens = _checks.on_host("data", data)
     if tokens.ndim != 1 or not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
         raise ValueError(
             "data must be indices of categories, integers of shape (n,), or groups of them, got "

@@ -268,8 +268,8 @@ def test_rates_that_are_not_drawn_anew(monkeypatch):
 @full
 @pytest.mark.at_length
 def test_weights_that_forget_the_failures(monkeypatch):
-    """Planted: B in place of the ratio of Gamma(B + r) and Gamma(B)."""
-    monkeypatch.setattr(counts_module.Failures, "_rest", lambda self, log_theta: 0 * log_theta)
+    """Planted: clusters that no group has are as likely whatever their weights are."""
+    monkeypatch.setattr(counts_module.Failures, "log_absent", lambda self, log_theta: 0 * log_theta)
     fails()
 
 

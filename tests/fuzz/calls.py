@@ -19,6 +19,7 @@ from sgmc_jax import (
     evaluation,
     models,
     pictures,
+    processes,
     random,
     special,
     tune,
@@ -257,6 +258,37 @@ def nonparametrics() -> dict[str, Call]:
         "hybrid_features": Call(bnp.hybrid_features, feature | {"blocks": 3}, run, POINTS),
         "slice_features": Call(bnp.slice_features, feature | {"decay": 2.0}, run, POINTS),
         "hybrid_hdp": Call(bnp.hybrid_hdp, topics | {"blocks": 2}, run, grouped),
+        "slice_bnb": Call(
+            bnp.slice_bnb,
+            {
+                "process": bnp.BetaProcess(1.0, 2.0),
+                "family": bnp.DirichletCategorical(0.5, size=4),
+                "failures": 2.0,
+                "mass_prior": (1.0, 1.0),
+                "decay": 2.0,
+                "capacity": 8,
+            },
+            run,
+            grouped,
+        ),
+        "DirichletCategorical.from_data": Call(
+            bnp.DirichletCategorical.from_data, {"data": groups(), "topics": 5.0, "size": 4}
+        ),
+        "NewItems": Call(
+            evaluation.NewItems,
+            {
+                "parameters": np.eye(2, 3),
+                "weights": np.array([0.5, 0.2]),
+                "noise_scale": 0.5,
+                "births": 0.3,
+                "feature_scale": 1.0,
+                "birth_ratio": 0.2,
+                "counts": processes.NegativeBinomial(2.0),
+                "most": 2,
+            },
+            lambda law, held: law.log_prob(held["items"]),
+            {"items": np.zeros((4, 3), np.float32)},
+        ),
         "DirichletProcess": Call(
             bnp.DirichletProcess, {"concentration": 1.0, "prior": (1.0, 1.0)}, with_process, POINTS
         ),

@@ -28,6 +28,8 @@ NUMBERS = {
     "positive": (4, lambda x: x),
     "unit_interval": (4, lambda x: x),
     "interval(-1.5, 3)": (4, lambda x: x),
+    "greater_than(2.5)": (4, lambda x: x),
+    "less_than(-1)": (4, lambda x: x),
     "simplex": (4, lambda x: x[:-1]),
     "ordered": (4, lambda x: x),
     "correlation": (3, lambda x: x[BELOW]),
@@ -129,6 +131,8 @@ def wishart(s):
 
 LOG_DENSITIES = {
     "gamma": lambda x: (SHAPE - 1) * jnp.log(x) - x,
+    "shifted": lambda x: (SHAPE - 1) * jnp.log(x - 3) - x,
+    "turned": lambda x: (SHAPE - 1) * jnp.log(-x) + x,
     "beta": lambda x: jnp.log(x + 1) + 2 * jnp.log(3 - x),  # Beta(2, 3) on (-1, 3)
     "dirichlet": lambda p: jnp.sum((ALPHA - 1) * jnp.log(p)),
     "ordered": lambda x: -0.5 * jnp.sum(x**2),
@@ -137,6 +141,8 @@ LOG_DENSITIES = {
 }
 CONSTRAINTS = {
     "gamma": "positive",
+    "shifted": "greater_than(3)",
+    "turned": "less_than(0)",
     "beta": "interval(-1, 3)",
     "dirichlet": "simplex",
     "ordered": "ordered",
@@ -145,6 +151,8 @@ CONSTRAINTS = {
 }
 POINT = {
     "gamma": jnp.array(2.0),
+    "shifted": jnp.array(5.0),
+    "turned": jnp.array(-2.0),
     "beta": jnp.array(0.5),
     "dirichlet": ALPHA / 9,
     "ordered": jnp.array([-1.0, 0.0, 1.0]),
@@ -154,6 +162,8 @@ POINT = {
 # moments, and means of logarithms, which tell most where the density is small
 EXPECTED = {
     "gamma": [SHAPE, digamma(SHAPE)],
+    "shifted": [SHAPE + 3, digamma(SHAPE)],
+    "turned": [-SHAPE, digamma(SHAPE)],
     "beta": [4 * 0.4 - 1, 16 * 0.2 - 8 * 0.4 + 1],  # 4 b - 1, b ~ Beta(2, 3)
     "dirichlet": [2 / 9, 3 / 9, 2 * 3 / 90, 4 * 5 / 90],
     "ordered": [-1.5 / np.sqrt(np.pi), 0.0, 1.5 / np.sqrt(np.pi)],
@@ -164,6 +174,8 @@ EXPECTED = {
 
 MOMENTS = {
     "gamma": lambda x: jnp.stack([x, jnp.log(x)]),
+    "shifted": lambda x: jnp.stack([x, jnp.log(x - 3)]),
+    "turned": lambda x: jnp.stack([x, jnp.log(-x)]),
     "beta": lambda x: jnp.stack([x, x**2]),
     "dirichlet": lambda p: jnp.stack([p[0], p[1], p[0] ** 2, p[2] ** 2]),
     "ordered": lambda x: x,
@@ -216,6 +228,8 @@ def test_the_laws_are_those_of_the_users_coordinates(names):
 
 KINDS = {
     "gamma": bijectors.Exp,
+    "shifted": bijectors.GreaterThan,
+    "turned": bijectors.LessThan,
     "beta": bijectors.Interval,
     "dirichlet": bijectors.StickBreaking,
     "ordered": bijectors.Ordered,
@@ -327,6 +341,11 @@ POSITION = {"a": jnp.array([3.0, 4.0]), "b": {"c": jnp.array(0.0)}}
 WRONG = {
     "no such name": ({"a": "negative"}, ValueError, r"constraints\['a'\] must be one of real"),
     "bounds": ({"a": "interval(2, 1)"}, ValueError, "two bounds, lower < upper"),
+    "no bound": ({"a": "greater_than(x)"}, ValueError, "one bound, a finite number"),
+    "infinite": ({"a": "less_than(inf)"}, ValueError, "one bound, a finite number"),
+    "two of one": ({"a": "greater_than(1, 2)"}, ValueError, "one bound, a finite number"),
+    "one of two": ({"a": "interval(1)"}, ValueError, "two bounds, lower < upper"),
+    "below": ({"b": "greater_than(1)"}, ValueError, r"position\['b'\]\['c'\] must be inside"),
     "no bounds": ({"a": "interval(2, x)"}, ValueError, "two bounds, lower < upper"),
     "no constraint": ({"a": 3.0}, TypeError, r"constraints\['a'\] must be the name of a support"),
     "no such part": ({"z": "positive"}, ValueError, r"must have a part constraints\['z'\]"),
