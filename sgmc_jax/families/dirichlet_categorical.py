@@ -100,8 +100,8 @@ class DirichletCategorical(Family):
             prior of topics; Wolpert and Wolf (1995), Estimating functions of probability
             distributions from a finite set of samples, for the mean entropy.
         """
-        topics = _checks.one_number("topics", topics)
-        _checks.positive("topics", topics)
+        number = float(_checks.one_number("topics", topics))
+        _checks.positive("topics", number)
         if size is not None:
             _checks.whole("size", size)
         counts = np.bincount(_tokens(data), minlength=size or 0)
@@ -111,7 +111,7 @@ class DirichletCategorical(Family):
         entropy = -np.sum(xlogy(share, share))
         if not entropy > 0:
             raise ValueError("data must have items of several categories, to make a prior from")
-        wanted = max(entropy - float(np.log(topics)), entropy / 2)
+        wanted = max(entropy - np.log(number), entropy / 2)
         log_gap = lambda t: _mean_entropy(np.exp(t), len(counts)) - wanted
         root = root_scalar(log_gap, bracket=np.log([_SMALLEST, _LARGEST])).root
         return cls(np.exp(root), size=family.size)

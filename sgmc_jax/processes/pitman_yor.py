@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betaln
+from jax.scipy.special import betaln, gammaln
 from jaxtyping import Array, Bool, Float
 
 from .. import _checks
@@ -81,19 +81,31 @@ class PitmanYor(Series):
 
         `sum_{0<j<K} log(a + j d) - sum_{0<i<n} log(a + i) + sum_k sum_{0<i<m_k} log(i - d)`
         """
+        used = counts > 0
+        factorials = jnp.sum(jnp.where(used, gammaln(jnp.maximum(counts, 1).astype(float)), 0))
+        total = gammaln(jnp.maximum(jnp.sum(counts), 1).astype(float))
+        return self._log_hyper(hyper, counts) + factorials - total
+
+    def _log_hyper(self, hyper: Hyper, counts: Array) -> Array:
+        """`logdensity` without its factorials, which are large and know nothing of a and d.
+
+        With P(x, n) = Gamma(x + n) / Gamma(x) the products over i are, of n items and of a cluster,
+        (n - 1)! P(n, a) / Gamma(a + 1) and (m - 1)! / (P(m - d, d) Gamma(1 - d)).
+        """
         a, d = hyper["concentration"], hyper["discount"]
-        index, size = jnp.arange(counts.shape[0]), jnp.sum(counts)
-        more = (index > 0) & (index < jnp.sum(counts > 0))
+        used, index = counts > 0, jnp.arange(counts.shape[0])
+        more = (index > 0) & (index < jnp.sum(used))
         births = jnp.sum(jnp.where(more, jnp.log(a + jnp.where(more, index * d, 1.0)), 0.0))
-        joins = log_rising_factorial(1 - d, jnp.maximum(counts - 1, 0))
-        total = log_rising_factorial(a + 1, jnp.maximum(size - 1, 0))
-        return births + jnp.sum(joins) - total
+        size = jnp.where(used, counts, 1)
+        joins = jnp.where(used, -log_rising_factorial(size - d, d) - gammaln(1 - d), 0.0)
+        num = jnp.maximum(jnp.sum(counts), 1)
+        return births + jnp.sum(joins) - log_rising_factorial(num, a) + gammaln(a + 1)
 
     def redraw(self, key: Any, hyper: Hyper, counts: Array) -> Hyper:
         """A Metropolis step on (log a, logit d) given the sizes of the clusters."""
         if self.prior is None:
             return hyper
-        return self._walk(key, hyper, lambda hyper: self.logdensity(hyper, counts))
+        return self._walk(key, hyper, lambda hyper: self._log_hyper(hyper, counts))
 
     def draw_weights(
         self, key: Any, hyper: Hyper, counts: Array, among: Bool[Array, " K"]

@@ -83,7 +83,8 @@ def test_the_order_has_its_law(process):
 
 
 @pytest.mark.parametrize(
-    "fault", [pytest.param("index", marks=pytest.mark.full), "rest", "discount"]
+    "fault",
+    [pytest.param("index", marks=[pytest.mark.full, pytest.mark.at_length]), "rest", "discount"],
 )
 def test_an_order_of_another_law(fault, monkeypatch):
     """Planted: an empty stick with the shape of one before it, the first or undiscounted ones."""
