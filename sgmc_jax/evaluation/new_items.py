@@ -47,11 +47,14 @@ class NewItems(eqx.Module):
     law P(x) ~ p^x / x.
 
     `NewItems.of` has it for draws of `slice_features`, `hybrid_features` and `collapsed_features`,
-    with the weights integrated out: given the sums m_k of the columns of n items
+    with the weights integrated out: given the sums m_k of the columns of n items, of
+    `BetaBernoulli(a, c)`,
 
-        BetaBernoulli(a, c)   w_k = m_k / (n + c),   births = a c / (n + c)
-        GammaPoisson(a, c)    z_k ~ NegativeBinomial(m_k, p),   p = 1 / (n + c + 1),
-                              births = -a c log(1 - p)
+        w_k = m_k / (n + c),   births = a c / (n + c),
+
+    and of `GammaPoisson(a, c)`
+
+        z_k ~ NegativeBinomial(m_k, p),   p = 1 / (n + c + 1),   births = -a c log(1 - p).
 
     For `slice_crm` give the constructor its `counts` and the weights
     `exp(representation.log_tau(v, g))` of the features in use (the representation of the position's

@@ -66,6 +66,7 @@ def test_a_difference_of_two_large_sums_is_seen():
         check_absent(Subtracted(law.process, law.failures, law.comm))
 
 
+@pytest.mark.full
 def test_columns_by_their_weights_and_the_mass(x64):
     """Up to what knows of neither theta nor the mass, whose failures may know it."""
     x = counts()
@@ -78,8 +79,9 @@ def test_columns_by_their_weights_and_the_mass(x64):
     np.testing.assert_allclose(law(0.4) - law(0.9), same(0.4) - same(0.9), rtol=1e-4)
 
 
+@pytest.mark.full
 def test_the_number_of_clusters_by_quadrature():
-    s = np.linspace(-60, 40, 200_001)  # log odds of theta
+    s = np.linspace(-60, 40, 20_001)  # log odds of theta
     slope = (
         MASS * CONCENTRATION * np.sum(np.log((CONCENTRATION + SIZE) / CONCENTRATION))
     )  # as large as it must be for the nodes to begin early enough

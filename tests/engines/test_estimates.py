@@ -88,7 +88,9 @@ WINDOWS = {
 
 
 @engines(*CHAINS)
-@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(
+    "name", [n if n == "centred" else pytest.param(n, marks=full) for n in WINDOWS]
+)
 def test_chains_of_windows_on_devices(name, engine):
     """A series is not divided among shards, but its chains are spread over them."""
     args = {"num_steps": 30, "num_chains": 8, "thin": 3}

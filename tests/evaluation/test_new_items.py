@@ -163,7 +163,7 @@ def born_law(births, times):
 
 
 @pytest.mark.parametrize("times", [False, True])
-@pytest.mark.parametrize("births", [0.0, 0.3])
+@pytest.mark.parametrize("births", [pytest.param(0.0, marks=pytest.mark.full), 0.3])
 def test_entries_are_summed_out(births, times, x64):
     made, items = five(births, times), np.random.default_rng(0).normal(size=(6, 3))
     law, values, terms = entry_laws(times), np.asarray(made.parameters[:4]), []
@@ -194,7 +194,7 @@ def ratios(times):
     return np.exp(each - made.log_prob(items))
 
 
-@pytest.mark.parametrize("times", [False, True])
+@pytest.mark.parametrize("times", [pytest.param(False, marks=pytest.mark.full), True])
 def test_estimates_are_unbiased(times, monkeypatch):
     check_mean(ratios(times), np.ones(3), 0.2)
     monkeypatch.setattr(new_items, "_ladder", lambda num: 0.9 * jnp.arange(num + 1) / num)
