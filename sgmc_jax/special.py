@@ -36,7 +36,7 @@ def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
 
     Args:
         x: positive, any shape.
-        n: not negative, whole or not, of a shape that broadcasts against `x`.
+        n: above -x, whole or not, of a shape that broadcasts against `x`.
 
     Returns:
         An array of the broadcast shape; exactly 0 where n = 0.

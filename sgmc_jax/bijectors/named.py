@@ -96,8 +96,8 @@ def as_bijector(name: str, constraint: Any) -> Bijector:
     Args:
         name: what is constrained, for messages.
         constraint: a key of `NAMES`, or `"interval(a, b)"`, `"greater_than(a)"` or
-            `"less_than(b)"`; or a constraint of numpyro; or a
-            bijector, of this library or another. `None` stands for `"real"`.
+            `"less_than(b)"`; or a constraint of numpyro; or a bijector, of this library or another.
+            `None` stands for `"real"`.
     """
     if constraint is None:
         return Identity()

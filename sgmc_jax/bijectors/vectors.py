@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,11 +27,30 @@ class Exp(Bijector):
         return jnp.sum(z)
 
 
-class GreaterThan(Bijector):
-    """Numbers above a bound: x = lower + exp(z).
+class _HalfLine(Bijector):
+    """Numbers on one side of a bound: x = bound + sign exp(z)."""
+
+    bound: Array = eqx.field(converter=_checks.real("bound"))
+    sign: ClassVar[int]
+
+    def __check_init__(self):
+        _checks.finite("bound", self.bound)
+
+    def forward(self, z: Array) -> Array:
+        return self.bound.astype(z.dtype) + self.sign * jnp.exp(z)
+
+    def inverse(self, x: Array) -> Array:
+        return jnp.log(self.sign * (x - self.bound.astype(x.dtype)))
+
+    def log_det(self, z: Array) -> Array:
+        return jnp.sum(z)
+
+
+class GreaterThan(_HalfLine):
+    """Numbers above a bound: x = bound + exp(z).
 
     Args:
-        lower: the bounds, a number or an array that broadcasts against the leaf.
+        bound: a number or an array that broadcasts against the leaf.
 
     Raises:
         ValueError: if a bound is not finite.
@@ -39,26 +60,14 @@ class GreaterThan(Bijector):
         3.0
     """
 
-    lower: Array = eqx.field(converter=_checks.real("lower"))
-
-    def __check_init__(self):
-        _checks.finite("lower", self.lower)
-
-    def forward(self, z: Array) -> Array:
-        return self.lower.astype(z.dtype) + jnp.exp(z)
-
-    def inverse(self, x: Array) -> Array:
-        return jnp.log(x - self.lower.astype(x.dtype))
-
-    def log_det(self, z: Array) -> Array:
-        return jnp.sum(z)
+    sign = 1
 
 
-class LessThan(Bijector):
-    """Numbers below a bound: x = upper - exp(z).
+class LessThan(_HalfLine):
+    """Numbers below a bound: x = bound - exp(z).
 
     Args:
-        upper: the bounds, a number or an array that broadcasts against the leaf.
+        bound: a number or an array that broadcasts against the leaf.
 
     Raises:
         ValueError: if a bound is not finite.
@@ -68,19 +77,7 @@ class LessThan(Bijector):
         1.0
     """
 
-    upper: Array = eqx.field(converter=_checks.real("upper"))
-
-    def __check_init__(self):
-        _checks.finite("upper", self.upper)
-
-    def forward(self, z: Array) -> Array:
-        return self.upper.astype(z.dtype) - jnp.exp(z)
-
-    def inverse(self, x: Array) -> Array:
-        return jnp.log(self.upper.astype(x.dtype) - x)
-
-    def log_det(self, z: Array) -> Array:
-        return jnp.sum(z)
+    sign = -1
 
 
 class Interval(Bijector):

@@ -25,7 +25,7 @@ from ..random import gamma
 from ..random.slots import slot_normal, slot_uniform
 
 MOVES = 4  # Metropolis steps a sweep, where weights cannot be drawn
-SPREAD = (0.03, 3.0)  # the scales of these steps in log g, from fine to coarse
+_SPREAD = (0.03, 3.0)  # the scales of these steps in log g, from fine to coarse
 
 
 class Weighed(NamedTuple):
@@ -230,8 +230,7 @@ class SeriesWeights(Weights):
             v, g, old = loop
             key = jax.random.fold_in(move_key, i)
             scale_key, normal_key, v_key, accept_key = jax.random.split(key, 4)
-            low, high = map(jnp.log, SPREAD)
-            scale = jnp.exp(low + (high - low) * slot_uniform(scale_key, v.shape, v.dtype))
+            scale = scale_of_move(slot_uniform(scale_key, v.shape, v.dtype))
             proposal = g * jnp.exp(scale * slot_normal(normal_key, v.shape, v.dtype))
             u, w = slot_uniform(accept_key, (*v.shape, 2), v.dtype).T
             new = at(v, proposal)
@@ -265,6 +264,12 @@ class SeriesWeights(Weights):
         v, place, log_theta, keep = _arrivals(key, self.at(shared), number)
         known = keep <= jnp.exp(num * self.counts.log_absent(log_theta))
         return Weighed(log_theta, v, place, known & (log_theta > -jnp.inf))
+
+
+def scale_of_move(uniforms: Array) -> Array:
+    """Scales of random walks in a logarithm, all orders of size alike."""
+    low, high = map(jnp.log, _SPREAD)
+    return jnp.exp(low + (high - low) * uniforms)
 
 
 def in_order(used: Weighed, empty: Weighed) -> Ordered:

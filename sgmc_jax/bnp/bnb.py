@@ -17,6 +17,14 @@ from ..special import log_rising_factorial
 _SMALL = 0.01  # below it the series of `log_absent` is off by 1e-4 of itself at most
 
 
+class Sums(NamedTuple):
+    """How many groups there are, and sums over them, f(c + r_d) - f(c), f digamma and its slope."""
+
+    number: Array
+    slope: Array
+    curvature: Array
+
+
 class Failures(eqx.Module):
     """The likelihood of clusters' counts in all groups, theta and pi integrated out.
 
@@ -26,8 +34,18 @@ class Failures(eqx.Module):
     """
 
     process: BetaProcess
-    failures: Float[Array, " G"]
+    failures: Float[Array, " G"]  # 0 for padding
     comm: Collective
+    sums: Sums
+
+    @classmethod
+    def of(cls, process: BetaProcess, failures: Float[Array, " G"], comm: Collective) -> Failures:
+        """With the sums over all groups, which need one reduction however often it is asked."""
+        c, r, real = process.concentration, failures, failures > 0
+        slope, curvature = digamma(c + r) - digamma(c), polygamma(1, c + r) - polygamma(1, c)
+        total = lambda x: jnp.sum(jnp.where(real, x, 0), dtype=c.dtype)
+        sums = comm.sum(Sums(total(real), total(slope), total(curvature)))
+        return cls(process, failures, comm, sums)
 
     def log_column(
         self, stats: Int[Array, "K G"], num_items: Any, log_theta: Float[Array, " K"]
@@ -48,15 +66,12 @@ class Failures(eqx.Module):
         With P(x, n) = Gamma(x + n) / Gamma(x) a factor is P(B, A) / P(B + r_d, A). Where A is small
         its logarithm is a series in A, of derivatives at c.
         """
-        c, r, real = self.process.concentration, self.failures, self.failures > 0
-        total = lambda x: self.comm.sum(jnp.sum(jnp.where(real, x, 0), axis=-1))
         first, second = shapes(self.process, log_theta)
-        num = self.comm.sum(jnp.sum(real, dtype=c.dtype))
-        rest = log_rising_factorial(second[:, None] + r, first[:, None])
-        large = num * log_rising_factorial(second, first) - total(rest)
-        curvature = total(polygamma(1, c + r) - polygamma(1, c))
-        small = -first * self._slope + 0.5 * first**2 * curvature
-        return jnp.where(first < _SMALL * jnp.minimum(c, 1), small, large)
+        rest = log_rising_factorial(second[:, None] + self.failures, first[:, None])
+        rest = self.comm.sum(jnp.sum(jnp.where(self.failures > 0, rest, 0), axis=1))
+        large = self.sums.number * log_rising_factorial(second, first) - rest
+        small = -first * self.sums.slope + 0.5 * first**2 * self.sums.curvature
+        return jnp.where(first < _SMALL * jnp.minimum(self.process.concentration, 1), small, large)
 
     def log_all(self, stats: Int[Array, "K G"], log_theta: Float[Array, " K"]) -> Array:
         """`log_column` with all that depends on the mass, of which the failures may know."""
@@ -71,14 +86,8 @@ class Failures(eqx.Module):
 
         Where s is small all groups are as empty as so many items that have it with probability s.
         """
-        num = self.process.mass * self.process.concentration * self._slope
+        num = self.process.mass * self.process.concentration * self.sums.slope
         return exposure(self.process.of_mass(1.0), _Alike(self, num), num)
-
-    @property
-    def _slope(self) -> Float[Array, ""]:
-        """sum_d digamma(c + r_d) - digamma(c)."""
-        c, r = self.process.concentration, self.failures
-        return self.comm.sum(jnp.sum(jnp.where(r > 0, digamma(c + r) - digamma(c), 0)))
 
 
 class _Alike(NamedTuple):

@@ -23,7 +23,7 @@ from ..random import accept, log_beta, log_gamma
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
 from ._starts import check_group_start, check_parts
-from ._weights import MOVES, SPREAD, Ordered, SeriesWeights, series_of
+from ._weights import MOVES, Ordered, SeriesWeights, scale_of_move, series_of
 from .bnb import Failures, shapes
 from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.points import pick_columns
@@ -145,7 +145,7 @@ class SliceBNB(Kernel):
         size = shard.items.size.astype(mass.dtype)
         r = size * (c - 1) / (mass * c) if self.failures is None else self.failures
         r = jnp.where(shard.mask, r, 0)
-        return Failures(replace(self.process, mass=mass), r, self.comm)
+        return Failures.of(replace(self.process, mass=mass), r, self.comm)
 
     def _weights(self, shared: dict[str, Any], shard: Shard) -> SeriesWeights:
         series = self.series.of(self._process(shared))
@@ -173,8 +173,7 @@ class SliceBNB(Kernel):
         def move(i: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
             mass, log = loop
             scale_key, step_key, test_key = jax.random.split(jax.random.fold_in(key, i), 3)
-            low, high = map(jnp.log, SPREAD)
-            scale = jnp.exp(jax.random.uniform(scale_key, (), mass.dtype, low, high))
+            scale = scale_of_move(jax.random.uniform(scale_key, (), mass.dtype))
             proposal = mass * jnp.exp(scale * jax.random.normal(step_key, (), mass.dtype))
             new = target(proposal)
             taken = accept(test_key, new - log)

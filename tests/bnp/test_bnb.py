@@ -25,7 +25,7 @@ def counts():
 
 def made(mass=MASS, failures=SIZE, dtype=jnp.float32):
     process = BetaProcess(np.asarray(mass, dtype), np.asarray(CONCENTRATION, dtype))
-    return Failures(process, jnp.asarray(failures, dtype), Collective())
+    return Failures.of(process, jnp.asarray(failures, dtype), Collective())
 
 
 def log_bnb(x, mass=MASS, failures=SIZE):
@@ -63,7 +63,7 @@ def test_a_difference_of_two_large_sums_is_seen():
 
     law = made()
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        check_absent(Subtracted(law.process, law.failures, law.comm))
+        check_absent(Subtracted(law.process, law.failures, law.comm, law.sums))
 
 
 @pytest.mark.full

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import betaln, gammaln
 from scipy.stats import multivariate_normal
 
-from sgmc_jax import Vmap, cycle, gibbs, sample, thin
+from sgmc_jax import Vmap, cycle, gibbs, repeat, sample, thin
 from sgmc_jax._types import Kernel
 from sgmc_jax.bnp import (
     BetaProcess,
@@ -154,7 +154,6 @@ OTHERS = {
         sliced(mass_prior=PRIOR, failures=0.7),
         law_of_mass(0.7),
     ),
-    "random mass in a cycle": lambda: (cycle(sliced(mass_prior=PRIOR), sliced()), law_of_mass()),
     "two": lambda: (cycle(sliced(), sliced(representation=delayed_bondesson)), law()),
     "other names": lambda: (cycle(sliced(), OtherNames(32)), law()),
 }
@@ -183,10 +182,26 @@ def test_all_partitions_otherwise(name):
     check(kernel, expected, wrap=name)
 
 
+WRAPS = {
+    "thin": lambda kernel: thin(kernel, 2),
+    "repeat": lambda kernel: repeat(kernel, 2),
+    "gibbs": lambda kernel: gibbs(z=lambda rest: kernel),
+    "cycle": lambda kernel: cycle(kernel, sliced()),  # to which the mass is given
+}
+
+
 @full
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_a_random_mass_in_combinators(wrap):
+    check(WRAPS[wrap](sliced(mass_prior=PRIOR)), law_of_mass(), wrap=wrap)
+
+
+@full
+@pytest.mark.parametrize("random", [False, True])
 @pytest.mark.parametrize("shards", [2, 3])
-def test_all_partitions_on_shards(shards):
-    check(sliced(), engine=Vmap(shards))
+def test_all_partitions_on_shards(shards, random):
+    kernel, expected = (sliced(mass_prior=PRIOR), law_of_mass()) if random else (sliced(), law())
+    check(kernel, expected, engine=Vmap(shards))
 
 
 WORDS = Groups(np.random.default_rng(0).integers(0, 6, (7, 9)), np.array([9, 1, 4, 2, 9, 3, 5]))
@@ -203,8 +218,10 @@ def same(one, other):
 
 
 @full
-def test_growth(x64):
-    grown, roomy = (sample(KEY, words(n), None, WORDS, num_steps=20) for n in (4, 128))
+@pytest.mark.parametrize("prior", [None, PRIOR])
+def test_growth(prior, x64):
+    chain = lambda n: sample(KEY, words(n, mass_prior=prior), None, WORDS, num_steps=20)
+    grown, roomy = chain(4), chain(128)
     assert grown.capacity > 4
     same(grown, roomy)
 

@@ -8,7 +8,7 @@ from scipy.special import gammaln
 from sgmc_jax.bnp import PitmanYor
 
 PROCESS = PitmanYor(1.0, 0.3, prior=(1.0, 1.0))
-HYPER = [(0.5, 0.1), (1.0, 0.3), (1.1, 0.3), (5.0, 0.55)]
+HYPER = [(-0.05, 0.1), (0.5, 0.1), (1.0, 0.3), (1.1, 0.3), (5.0, 0.55)]
 COUNTS = np.array([2_000_000, 700_001, 90_000, 12_345, 800, 77, 16, 3, 1, 1, 0, 0])
 FEW = np.array([4, 2, 1, 1, 0])
 
