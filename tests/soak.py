@@ -8,6 +8,8 @@ after the first rounds neither the arrays on the device nor the memory of the pr
 from __future__ import annotations
 
 import argparse
+import contextlib
+import ctypes
 import gc
 import os
 import tempfile
@@ -80,7 +82,10 @@ def checkpoints(key: jax.Array, step_size: float) -> None:
 
 
 def memory() -> float:
-    """What the process holds, in MiB."""
+    """What the process holds, in MiB, once the allocator has given back what is free."""
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # of another C library than GNU's
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -95,7 +100,6 @@ def soak(minutes: float) -> list[tuple[float, int]]:
         streams(key, step_size, len(seen))
         checkpoints(key, step_size)
         mixture(key)
-        gc.collect()
         seen.append((memory(), len(jax.live_arrays())))
         if len(seen) & (len(seen) - 1) == 0 or len(seen) % 50 == 0:
             print(f"round {len(seen)}: {seen[-1][0]:.0f} MiB, {seen[-1][1]} arrays", flush=True)
