@@ -139,7 +139,14 @@ WRAPS = {
     "gibbs": lambda make: gibbs(z=lambda rest: make()),
     "cycle": lambda make: cycle(make(), make()),
     "thin of gibbs": lambda make: thin(gibbs(z=lambda rest: make()), 2),
+    "all in gibbs": lambda make: thin(gibbs(z=lambda rest: cycle(repeat(make(), 2), make())), 2),
 }
+# What costs seconds to compile: every combinator, and not each by itself.
+FEW = ("plain", "all in gibbs")
+
+
+def wraps_of(name):
+    return WRAPS if name == "walkers" else FEW
 
 
 def position_of(wrap, position):

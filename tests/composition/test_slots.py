@@ -20,6 +20,7 @@ from tests.composition.slots import (
     mixture,
     position_of,
     start_of,
+    wraps_of,
 )
 
 KEY = jax.random.key(11)
@@ -49,7 +50,7 @@ def assert_same_chain(grown, roomy, wrap):
 def pairs():
     fast = {("walkers", wrap) for wrap in WRAPS if wrap != "plain"}
     for case in CASES:
-        for wrap in WRAPS:
+        for wrap in wraps_of(case.name):
             marks = [] if (case.name, wrap) in fast else pytest.mark.full
             yield pytest.param(case, wrap, marks=marks, id=f"{case.name}-{wrap}")
 
@@ -65,7 +66,7 @@ def sharded():
     fast = {("walkers", 2, wrap) for wrap in ("thin", "gibbs", "cycle")}
     for name in ("walkers", "hybrid", "slice", "with split-merge", "features", "hdp"):
         for size in (2, 8):
-            for wrap in WRAPS:
+            for wrap in wraps_of(name):
                 row = (name, size, wrap)
                 yield pytest.param(*row, marks=[] if row in fast else pytest.mark.full)
 

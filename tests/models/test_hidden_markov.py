@@ -338,6 +338,7 @@ def chain_means(key, kernel, start, series, **args):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 @pytest.mark.runs_long
 def test_windows_have_the_posterior_of_all_rows():
     """Means within .1 of a posterior deviation of full-data HMC's, deviations within 15 %."""
