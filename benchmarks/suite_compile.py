@@ -29,6 +29,7 @@ from sgmc_jax.bnp import (
     hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
+    slice_features,
     slice_mixture,
     split_merge,
 )
@@ -102,6 +103,11 @@ def _features(family: Any, **settings: Any) -> Problem:
     return Problem(kernel, None, _points(200, 6))
 
 
+def _sliced() -> Problem:
+    kernel = slice_features(BetaBernoulli(1.0), LinearGaussian(6, 0.5, 1.0), capacity=64)
+    return Problem(kernel, None, _points(200, 6))
+
+
 def _likelihood() -> FeatureLikelihood:
     return FeatureLikelihood(
         lambda theta, z, x: -0.5 * jnp.sum((x - z @ theta) ** 2),
@@ -141,6 +147,7 @@ CASES: dict[str, Callable[[], Problem]] = {
     "slice_mixture": lambda: _mixture(slice_mixture),
     "hybrid_features, LinearGaussian": lambda: _features(LinearGaussian(6), blocks=4),
     "hybrid_features, FeatureLikelihood": lambda: _features(_likelihood(), blocks=4),
+    "slice_features, LinearGaussian": _sliced,
     "hybrid_hdp": _hdp,
     "cycle, 2e4 items in 8 dimensions": _cycle,
 }
