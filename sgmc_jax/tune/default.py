@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
 
 from .. import _checks, _tree
 from .._types import Data, Kernel, Position
+from ..batching import Given
 from ..gradients import ControlVariate, Minibatch
 from ..kernels import hmc, sghmc
 from ..model import Model
 from ..models import SeriesModel
-from .curvature import exactly, num_items
+from .curvature import exactly, no_series, num_items
 from .laplace import Laplace, laplace
-from .noise import choose_batcher
+from .noise import choose_batcher, noise_of_batches
+from .passes import full_pass, passes_to_tune, sample_of_pass
 
 _STEP_SIZE, _FRICTION = 0.5, 1.0  # in units in which the posterior has covariance I
 _EXCESS = 0.05  # of the variances, by the noise of minibatches
@@ -38,6 +42,12 @@ def default_kernel(
     and where n would be more than a quarter of N, or N is below 2,000, so that a pass costs little,
     the exact one: `hmc(Minibatch(model, Full()), h, L, space=space)`, h L being about 1.5.
 
+    Streamed data come in batches of their own size n, to which the noise is brought down by
+
+        C = max(1, h V / .1)   as long as h C <= 1, else   h = sqrt(.1 / V), C = 1 / h,
+
+    around an anchor that is the sum of a pass. They are never run exactly.
+
     A model of series (`models.HiddenMarkov`) gets the exact kernel too: whether windows are worth
     their bias depends on how long the series is, and how soon it forgets.
 
@@ -49,7 +59,9 @@ def default_kernel(
         key: a random key: the same key gives the same kernel.
         model: the model.
         position: where the search for the mode begins.
-        data: all of the data, a pytree of arrays with one leading item axis, or `None`.
+        data: all of the data, a pytree of arrays with one leading item axis, or `None`; or what
+            gives an iterator of batches for each pass, a function without arguments or a loader.
+            Each batch should be a random sample of all items.
         fit: what `laplace` has found, if that is known.
 
     Returns:
@@ -80,6 +92,9 @@ def default_kernel(
     _checks.random_key(key)
     fit_key, noise_key = jax.random.split(key)
     fit = laplace(fit_key, model, position, data) if fit is None else fit
+    passes = passes_to_tune(data)
+    if passes is not None:
+        return _of_batches(noise_key, model, fit, passes)
     size = num_items(data)
     if size >= _FEW_ITEMS and not isinstance(model, SeriesModel):
         batcher = choose_batcher(noise_key, model, fit, data, 2 * _FRICTION * _EXCESS / _STEP_SIZE)
@@ -89,3 +104,18 @@ def default_kernel(
     # the error of a leapfrog trajectory grows with the dimension
     step_size = min(_STEP_SIZE, 1.2 * _tree.size(fit.mode) ** -0.25)
     return hmc(exactly(model), step_size, round(1.5 / step_size), space=fit.space)
+
+
+def _of_batches(key: Any, model: Model, fit: Laplace, passes: Callable[[], Iterator]) -> Kernel:
+    """Of batches of a given size, the friction takes up the noise, and then the step size does."""
+    sample_key, noise_key = jax.random.split(key)
+    sample = sample_of_pass(sample_key, no_series(model, passes))
+    noise, step_size = noise_of_batches(noise_key, model, fit, sample), _STEP_SIZE
+    friction = max(_FRICTION, step_size * noise / (2 * _EXCESS))
+    if friction * step_size > 1:
+        step_size = math.sqrt(2 * _EXCESS / noise)
+        friction = 1 / step_size
+    grad = Minibatch(model, Given(sample.size))
+    anchor = full_pass(grad, fit.mode, passes)
+    grad = ControlVariate(grad, fit.mode, anchor=anchor)
+    return sghmc(grad, step_size, friction, space=fit.space)

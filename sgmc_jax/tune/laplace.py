@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,8 +13,8 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from .. import _checks, _tree
-from .._types import Data, Estimate, Position
-from ..batching import Full, Uniform
+from .._types import Data, Estimate, Estimator, Position
+from ..batching import Full, Given, Uniform
 from ..gradients import Minibatch
 from ..model import Model
 from ..spaces import Euclidean
@@ -22,10 +24,12 @@ from .curvature import (
     curved,
     diagonal_scale,
     hessian,
+    no_series,
     num_items,
     on_batch,
 )
 from .mode import exact_estimate, find_mode
+from .passes import exact_of_passes, passes_to_tune, sample_of_pass
 
 _SUBSET = 16_384  # items that a first mode is found from
 _CLOSE = 0.1  # posterior standard deviations between the mode and where the search ends
@@ -76,7 +80,9 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         key: a random key, for the batches.
         model: the model.
         position: where to begin.
-        data: all of the data, a pytree of arrays with one leading item axis, or `None`.
+        data: all of the data, a pytree of arrays with one leading item axis, or `None`; or what
+            gives an iterator of batches for each pass, a function without arguments or a loader.
+            Of a pass 16,384 items are held, drawn at random, and an exact gradient is a pass.
 
     Returns:
         `Laplace(mode, space)`: a start for chains and a centre for `ControlVariate`, and a space
@@ -103,23 +109,33 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         Fox and Nemeth (2019) for starting stochastic gradient samplers at a mode.
     """
     _checks.arrays("position", position)
-    model, data = curved(model, data)
-    position, size = _tree.strong(position), num_items(data)
+    position, passes = _tree.strong(position), passes_to_tune(data)
     mode_key, subset_key, key = jax.random.split(key, 3)
+    if passes is not None:
+        some, size, _ = sample_of_pass(subset_key, no_series(model, passes), _SUBSET)
+        grad, batch = Minibatch(model, Full()), Minibatch(model, Given(size))
+        exact = partial(exact_of_passes, grad, passes)
+        if _tree.size(position) > DENSE:
+            mode = find_mode(mode_key, model, position, data)
+            return Laplace(mode, Euclidean(diagonal_scale(key, batch, mode, some)))
+        return _newton(key, exact, batch, find_mode(mode_key, model, position, some), some)
+    model, data = curved(model, data)
+    size, batch = num_items(data), on_batch(model, data)
     if _tree.size(position) > DENSE:
         batcher = Uniform(max(1, size // 100)) if size > _SUBSET else None
         mode = find_mode(mode_key, model, position, data, batcher=batcher)
-        return Laplace(mode, Euclidean(diagonal_scale(key, on_batch(model, data), mode, data)))
+        return Laplace(mode, Euclidean(diagonal_scale(key, batch, mode, data)))
     some = data
     if size > _SUBSET:
         index = jax.random.choice(subset_key, size, (_SUBSET,), replace=False)
         some = jax.tree.map(lambda x: jnp.asarray(x)[index], data)
-    return _newton(key, model, find_mode(mode_key, model, position, some), data)
+    exact = partial(_exact, Minibatch(model, Full()), data=data)
+    return _newton(key, exact, batch, find_mode(mode_key, model, position, some), data)
 
 
-def _newton(key: Any, model: Model, position: Position, data: Data) -> Laplace:
-    grad, batch = Minibatch(model, Full()), on_batch(model, data)
-    here = _exact(grad, position, data)
+def _newton(key: Any, exact: Callable, batch: Estimator, position: Position, data: Data) -> Laplace:
+    """Newton steps by exact gradients, with Hessians that `batch` takes of the data."""
+    here = exact(position)
     for step in range(_NEWTON_STEPS):
         minus_hessian = hessian(jax.random.fold_in(key, step), batch, position, data)
         root = cholesky_of_inverse(minus_hessian)
@@ -127,7 +143,7 @@ def _newton(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         if np.linalg.norm(white) < _CLOSE:
             dtype = jnp.result_type(*jax.tree.leaves(position))
             return Laplace(position, Euclidean(cholesky=jnp.asarray(root, dtype)))
-        position, here = _uphill(grad, position, root @ white, here, data)
+        position, here = _uphill(exact, position, root @ white, here)
     raise ValueError(
         f"no mode was found: after {_NEWTON_STEPS} Newton steps it is still about "
         f"{np.linalg.norm(white):.2g} standard deviations away; give a better position"
@@ -138,7 +154,7 @@ _exact = eqx.filter_jit(exact_estimate)
 
 
 def _uphill(
-    grad: Minibatch, position: Position, direction: np.ndarray, here: Estimate, data: Data
+    exact: Callable, position: Position, direction: np.ndarray, here: Estimate
 ) -> tuple[Position, Estimate]:
     """The longest of the steps 1, 1/2, 1/4, ... that does not go down, and the gradient there."""
     flat, unravel = ravel_pytree(position)
@@ -146,7 +162,7 @@ def _uphill(
     least = here.logdensity - 1e-5 * jnp.abs(here.logdensity)
     for halvings in range(_HALVINGS):
         ahead = unravel(flat + jnp.asarray(direction / 2**halvings, flat.dtype))
-        there = _exact(grad, ahead, data)
+        there = exact(ahead)
         if there.logdensity >= least:
             return ahead, there
     raise ValueError("no mode was found: no Newton step goes uphill; give a better position")

@@ -18,6 +18,7 @@ from ..batching import Uniform, Weighted
 from ..model import Model
 from .curvature import DENSE, num_items
 from .laplace import Laplace
+from .passes import Sample
 
 _PILOT = 4_096  # items that noise is measured on, and that are worked on at once
 _FEW = 64  # the same where the position is large
@@ -53,6 +54,16 @@ def choose_batcher(
     noise = _noise(weighted_key, model, fit, data, chances, keys[_DRAWS:])
     num = _in_bounds(noise / allowed, size)
     return Weighted(num, chances) if 2 * num <= uniform.batch_size else uniform
+
+
+def noise_of_batches(key: Any, model: Model, fit: Laplace, sample: Sample) -> float:
+    """The largest eigenvalue of V, of batches as large as the first of a pass: see above."""
+    items, size, batch_size = sample
+    num = num_items(items)
+    noise_key, draws_key = jax.random.split(key)
+    keys = jax.random.split(draws_key, _DRAWS)
+    noise = _noise(noise_key, model, fit, items, np.full(num, 1 / num), keys)
+    return noise * (size / num) ** 2 * max(1 / batch_size - 1 / size, 0.0)
 
 
 def _in_bounds(num: float, size: int) -> int:

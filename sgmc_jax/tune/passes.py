@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jaxtyping import PyTree
 
 from .. import _checks, _tree
 from .._types import BatchEstimator, Data, Estimate, Position
@@ -19,6 +20,7 @@ from ..gradients import Minibatch
 from ..runner.stream import as_arrays, check_like, of_one_item, padded, passes_of
 
 _HALVINGS = 12
+_SOME = 16_384
 _ALIKE = 1e-6  # of two sums over many items in single precision
 
 
@@ -81,8 +83,72 @@ def full_pass(grad: BatchEstimator, centre: Position, data: Data) -> Estimate:
             )
     if not _tree.all_finite(total):
         raise FloatingPointError("the sum over the data is not finite at this centre")
-    form = jax.eval_shape(grad.prior, centre)
+    return _rounded(grad, centre, total)
+
+
+def _rounded(grad: BatchEstimator, position: Position, total: Estimate) -> Estimate:
+    form = jax.eval_shape(grad.prior, position)
     return jax.tree.map(lambda x, like: jnp.asarray(x, like.dtype), total, form)
+
+
+def exact_of_passes(
+    grad: BatchEstimator, passes: Callable[[], Iterator], position: Position
+) -> Estimate:
+    """The gradient from all of the data, and the log posterior, in one pass."""
+    total, _ = sum_of_pass(grad, position, passes())
+    return optax.tree.add(grad.prior(position), _rounded(grad, position, total))
+
+
+class Sample(NamedTuple):
+    """Items drawn from a pass, how many the pass has, and how many are in its first batch."""
+
+    items: PyTree
+    size: int
+    batch_size: int
+
+
+def sample_of_pass(key: Any, passes: Callable[[], Iterator], number: int = _SOME) -> Sample:
+    """A uniform sample without replacement of so many items, or all if they are fewer.
+
+    Each item has a random number, and those of the least numbers so far are held.
+    """
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
+    places, held, size, batch_size = np.full(number, np.inf), [], 0, 0
+    item, tree = [], None
+    for index, batch in enumerate(map(as_arrays, passes())):
+        rows, own = jax.tree.flatten(batch)
+        rows = [np.asarray(x) for x in rows]
+        if index == 0:
+            _checks.arrays("data", batch)
+            item, tree, batch_size = of_one_item(batch), own, leading_axis(batch)
+            held = [np.empty((number, *x.shape[1:]), x.dtype) for x in rows]
+        check_like(batch, item, index)
+        drawn = rng.random(leading_axis(batch))
+        least = np.argpartition(np.append(places, drawn), number - 1)[:number]
+        new = least[least >= number] - number
+        free = np.setdiff1d(np.arange(number), least)
+        places[free], size = drawn[new], size + len(drawn)
+        for kept, x in zip(held, rows):
+            kept[free] = x[new]
+    if not size:
+        raise ValueError("data must have batches, got a pass without any")
+    some = places < np.inf
+    return Sample(jax.tree.unflatten(tree, [x[some] for x in held]), size, batch_size)
+
+
+def passes_to_tune(data: Data) -> Callable[[], Iterator] | None:
+    """The passes over streamed data, or `None` if the data are arrays.
+
+    Raises:
+        TypeError: if the data are streamed and have no passes.
+    """
+    passes = passes_of(data)
+    if passes is None and (callable(data) or isinstance(data, Iterator)):
+        raise TypeError(
+            "data must be arrays, or give an iterator of batches for each pass, as a function "
+            f"without arguments or a loader, got {type(data).__name__}"
+        )
+    return passes
 
 
 def sum_of_pass(

@@ -8,9 +8,20 @@ from jax.flatten_util import ravel_pytree
 
 from .. import _checks, _tree
 from .._types import Data, Position
+from ..batching import Given
+from ..gradients import Minibatch
 from ..model import Model
 from ..spaces import Euclidean
-from .curvature import DENSE, cholesky_of_inverse, curved, diagonal_scale, hessian, on_batch
+from .curvature import (
+    DENSE,
+    cholesky_of_inverse,
+    curved,
+    diagonal_scale,
+    hessian,
+    no_series,
+    on_batch,
+)
+from .passes import passes_to_tune, sample_of_pass
 
 
 def whiten(model: Model, mode: Position, data: Data, *, dense: bool = True) -> Euclidean:
@@ -28,7 +39,8 @@ def whiten(model: Model, mode: Position, data: Data, *, dense: bool = True) -> E
     Args:
         model: the model; for parameters with supports a `Transformed` one.
         mode: a position near the mode, such as that of `find_mode`.
-        data: all of the data, a pytree of arrays with one leading item axis, or `None`.
+        data: all of the data, a pytree of arrays with one leading item axis, or `None`; or what
+            gives an iterator of batches for each pass, a function without arguments or a loader.
         dense: whether S is a matrix, of at most 256 dimensions, or diagonal. A diagonal one costs
             d Hessian products too in up to 256 dimensions; in more it has the norms of the rows of
             H, by random signs, in place of its diagonal.
@@ -60,12 +72,18 @@ def whiten(model: Model, mode: Position, data: Data, *, dense: bool = True) -> E
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
     _checks.truth("dense", dense)
     _checks.arrays("mode", mode)
-    _checks.arrays("data", data)
+    passes = passes_to_tune(data)
+    if passes is None:
+        _checks.arrays("data", data)
     _checks.real_position(mode)
     _checks.finite("mode", mode)
     mode, key = _tree.strong(mode), jax.random.key(0)
-    model, data = curved(model, data)
-    grad = on_batch(model, data)
+    if passes is not None:
+        data, size, _ = sample_of_pass(key, no_series(model, passes))
+        grad = Minibatch(model, Given(size))
+    else:
+        model, data = curved(model, data)
+        grad = on_batch(model, data)
     grad.check(mode, data)
     if not dense:
         return Euclidean(diagonal_scale(key, grad, mode, data))
