@@ -21,7 +21,7 @@ from ..model import Model
 from ..models import SeriesModel
 
 DENSE = 256  # the largest dimension in which a Hessian is computed entry by entry
-_BATCH = 16_384  # items that it is computed from
+ENOUGH = 16_384  # items that it is computed from
 _PROBES = 32
 
 
@@ -54,20 +54,9 @@ def curved(model: Model, data: Data) -> tuple[Model, Data]:
     return model, data
 
 
-def no_series(model: Model, passes: Callable) -> Callable:
-    """The passes, which a series has none of.
-
-    Raises:
-        TypeError: if the model is of a series.
-    """
-    if isinstance(model, SeriesModel):
-        raise TypeError(f"data must be arrays for {type(model).__name__}, whose rows have an order")
-    return passes
-
-
 def on_batch(model: Model, data: Data) -> Minibatch:
     """An estimator of the gradient from all of the data, or from many of its items."""
-    return Minibatch(model, Full() if num_items(data) <= _BATCH else Uniform(_BATCH))
+    return Minibatch(model, Full() if num_items(data) <= ENOUGH else Uniform(ENOUGH))
 
 
 @eqx.filter_jit

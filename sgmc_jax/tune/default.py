@@ -15,7 +15,7 @@ from ..gradients import ControlVariate, Minibatch
 from ..kernels import hmc, sghmc
 from ..model import Model
 from ..models import SeriesModel
-from .curvature import exactly, no_series, num_items
+from .curvature import exactly, num_items
 from .laplace import Laplace, laplace
 from .noise import choose_batcher, noise_of_batches
 from .passes import full_pass, passes_to_tune, sample_of_pass
@@ -92,7 +92,7 @@ def default_kernel(
     _checks.random_key(key)
     fit_key, noise_key = jax.random.split(key)
     fit = laplace(fit_key, model, position, data) if fit is None else fit
-    passes = passes_to_tune(data)
+    passes = passes_to_tune(model, data)
     if passes is not None:
         return _of_batches(noise_key, model, fit, passes)
     size = num_items(data)
@@ -109,7 +109,7 @@ def default_kernel(
 def _of_batches(key: Any, model: Model, fit: Laplace, passes: Callable[[], Iterator]) -> Kernel:
     """Of batches of a given size, the friction takes up the noise, and then the step size does."""
     sample_key, noise_key = jax.random.split(key)
-    sample = sample_of_pass(sample_key, no_series(model, passes))
+    sample = sample_of_pass(sample_key, passes)
     noise, step_size = noise_of_batches(noise_key, model, fit, sample), _STEP_SIZE
     friction = max(_FRICTION, step_size * noise / (2 * _EXCESS))
     if friction * step_size > 1:

@@ -20,18 +20,17 @@ from ..model import Model
 from ..spaces import Euclidean
 from .curvature import (
     DENSE,
+    ENOUGH,
     cholesky_of_inverse,
     curved,
     diagonal_scale,
     hessian,
-    no_series,
     num_items,
     on_batch,
 )
 from .mode import exact_estimate, find_mode
 from .passes import exact_of_passes, passes_to_tune, sample_of_pass
 
-_SUBSET = 16_384  # items that a first mode is found from
 _CLOSE = 0.1  # posterior standard deviations between the mode and where the search ends
 _NEWTON_STEPS = 20
 _HALVINGS = 12
@@ -109,10 +108,10 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         Fox and Nemeth (2019) for starting stochastic gradient samplers at a mode.
     """
     _checks.arrays("position", position)
-    position, passes = _tree.strong(position), passes_to_tune(data)
+    position, passes = _tree.strong(position), passes_to_tune(model, data)
     mode_key, subset_key, key = jax.random.split(key, 3)
     if passes is not None:
-        some, size, _ = sample_of_pass(subset_key, no_series(model, passes), _SUBSET)
+        some, size, _ = sample_of_pass(subset_key, passes)
         grad, batch = Minibatch(model, Full()), Minibatch(model, Given(size))
         exact = partial(exact_of_passes, grad, passes)
         if _tree.size(position) > DENSE:
@@ -122,12 +121,12 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
     model, data = curved(model, data)
     size, batch = num_items(data), on_batch(model, data)
     if _tree.size(position) > DENSE:
-        batcher = Uniform(max(1, size // 100)) if size > _SUBSET else None
+        batcher = Uniform(max(1, size // 100)) if size > ENOUGH else None
         mode = find_mode(mode_key, model, position, data, batcher=batcher)
         return Laplace(mode, Euclidean(diagonal_scale(key, batch, mode, data)))
     some = data
-    if size > _SUBSET:
-        index = jax.random.choice(subset_key, size, (_SUBSET,), replace=False)
+    if size > ENOUGH:
+        index = jax.random.choice(subset_key, size, (ENOUGH,), replace=False)
         some = jax.tree.map(lambda x: jnp.asarray(x)[index], data)
     exact = partial(_exact, Minibatch(model, Full()), data=data)
     return _newton(key, exact, batch, find_mode(mode_key, model, position, some), data)

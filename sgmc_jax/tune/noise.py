@@ -57,7 +57,7 @@ def choose_batcher(
 
 
 def noise_of_batches(key: Any, model: Model, fit: Laplace, sample: Sample) -> float:
-    """The largest eigenvalue of V, of batches as large as the first of a pass: see above."""
+    """The largest eigenvalue of V, as above, in the mean over the batches of a pass."""
     items, size, batch_size = sample
     num = num_items(items)
     noise_key, draws_key = jax.random.split(key)

@@ -17,10 +17,12 @@ from .._types import BatchEstimator, Data, Estimate, Position
 from ..batching import Given
 from ..collective import Shard, leading_axis
 from ..gradients import Minibatch
+from ..model import Model
+from ..models import SeriesModel
 from ..runner.stream import as_arrays, check_like, of_one_item, padded, passes_of
+from .curvature import ENOUGH
 
 _HALVINGS = 12
-_SOME = 16_384
 _ALIKE = 1e-6  # of two sums over many items in single precision
 
 
@@ -100,49 +102,51 @@ def exact_of_passes(
 
 
 class Sample(NamedTuple):
-    """Items drawn from a pass, how many the pass has, and how many are in its first batch."""
+    """Items drawn from a pass, how many it has, and the harmonic mean of its batches' sizes."""
 
     items: PyTree
     size: int
-    batch_size: int
+    batch_size: float
 
 
-def sample_of_pass(key: Any, passes: Callable[[], Iterator], number: int = _SOME) -> Sample:
+def sample_of_pass(key: Any, passes: Callable[[], Iterator], number: int = ENOUGH) -> Sample:
     """A uniform sample without replacement of so many items, or all if they are fewer.
 
     Each item has a random number, and those of the least numbers so far are held.
     """
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
-    places, held, size, batch_size = np.full(number, np.inf), [], 0, 0
-    item, tree = [], None
+    places, sizes, held, item, tree = np.full(number, np.inf), [], [], [], None
     for index, batch in enumerate(map(as_arrays, passes())):
-        rows, own = jax.tree.flatten(batch)
-        rows = [np.asarray(x) for x in rows]
+        rows = [np.asarray(x) for x in jax.tree.leaves(batch)]
         if index == 0:
             _checks.arrays("data", batch)
-            item, tree, batch_size = of_one_item(batch), own, leading_axis(batch)
+            item, tree = of_one_item(batch), jax.tree.structure(batch)
             held = [np.empty((number, *x.shape[1:]), x.dtype) for x in rows]
         check_like(batch, item, index)
-        drawn = rng.random(leading_axis(batch))
+        sizes.append(leading_axis(batch))
+        drawn = rng.random(sizes[-1])
         least = np.argpartition(np.append(places, drawn), number - 1)[:number]
         new = least[least >= number] - number
         free = np.setdiff1d(np.arange(number), least)
-        places[free], size = drawn[new], size + len(drawn)
+        places[free] = drawn[new]
         for kept, x in zip(held, rows):
             kept[free] = x[new]
-    if not size:
+    if tree is None:
         raise ValueError("data must have batches, got a pass without any")
-    some = places < np.inf
-    return Sample(jax.tree.unflatten(tree, [x[some] for x in held]), size, batch_size)
+    some, each = places < np.inf, np.asarray(sizes)
+    items = jax.tree.unflatten(tree, [x[some] for x in held])
+    return Sample(items, int(each.sum()), float(len(each) / np.sum(1 / each)))
 
 
-def passes_to_tune(data: Data) -> Callable[[], Iterator] | None:
+def passes_to_tune(model: Model, data: Data) -> Callable[[], Iterator] | None:
     """The passes over streamed data, or `None` if the data are arrays.
 
     Raises:
-        TypeError: if the data are streamed and have no passes.
+        TypeError: if the data are streamed and have no passes, or are a series.
     """
     passes = passes_of(data)
+    if passes is not None and isinstance(model, SeriesModel):
+        raise TypeError(f"data must be arrays for {type(model).__name__}, whose rows have an order")
     if passes is None and (callable(data) or isinstance(data, Iterator)):
         raise TypeError(
             "data must be arrays, or give an iterator of batches for each pass, as a function "

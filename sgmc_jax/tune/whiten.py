@@ -18,7 +18,6 @@ from .curvature import (
     curved,
     diagonal_scale,
     hessian,
-    no_series,
     on_batch,
 )
 from .passes import passes_to_tune, sample_of_pass
@@ -72,14 +71,14 @@ def whiten(model: Model, mode: Position, data: Data, *, dense: bool = True) -> E
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
     _checks.truth("dense", dense)
     _checks.arrays("mode", mode)
-    passes = passes_to_tune(data)
+    passes = passes_to_tune(model, data)
     if passes is None:
         _checks.arrays("data", data)
     _checks.real_position(mode)
     _checks.finite("mode", mode)
     mode, key = _tree.strong(mode), jax.random.key(0)
     if passes is not None:
-        data, size, _ = sample_of_pass(key, no_series(model, passes))
+        data, size, _ = sample_of_pass(key, passes)
         grad = Minibatch(model, Given(size))
     else:
         model, data = curved(model, data)

@@ -110,7 +110,9 @@ def test_vmap_is_a_loop(case: Case):
     keys, chain = jax.random.split(KEY, 3), lambda key: steps(key, init(key))
     together, alone = jax.jit(jax.vmap(chain))(keys), jax.jit(chain)
     apart = [alone(key) for key in keys]
-    leaves_close(together.position, jax.tree.map(lambda *x: jnp.stack(x), *apart).position)
+    apart = jax.tree.map(lambda *x: jnp.stack(x), *apart)
+    # over steps rounding grows: in chains of proportions from scratch to some 5e-5
+    chex.assert_trees_all_close(together.position, apart.position, rtol=2e-4, atol=2e-4)
     leaves = [np.asarray(x) for x in jax.tree.leaves(together) if x.shape[:1] == (3,)]
     assert len({b"".join(x[i].tobytes() for x in leaves) for i in range(3)}) > 1
 
