@@ -42,7 +42,13 @@ def test_documents_are_tf_idf_of_length_one():
     np.testing.assert_allclose(again[0], COUNTS[0] / np.linalg.norm(COUNTS[0]), atol=1e-6)
 
 
-def test_the_gradient_given_proportions_is_the_derivative():
+# by the words of documents, as where a vocabulary is large, and in full
+BY_WORDS_OR_FULL = pytest.mark.parametrize("few", [0, 32])
+
+
+@BY_WORDS_OR_FULL
+def test_the_gradient_given_proportions_is_the_derivative(few, monkeypatch):
+    monkeypatch.setattr(density, "_FEW", few)
     model, weight = GivenProportions(SAM.prior), jnp.linspace(0.0, 3.0, D)
 
     def total(topics):
@@ -59,9 +65,25 @@ def test_the_gradient_given_proportions_is_the_derivative():
     np.testing.assert_allclose(model.loglik(TOPICS, one), 30 * cosine.mean(1)[2], rtol=1e-5)
 
 
+@BY_WORDS_OR_FULL
+def test_sums_over_documents_of_several_chains(few, monkeypatch):
+    """Padding stands for the first word, which documents have too."""
+    monkeypatch.setattr(density, "_FEW", few)
+    topics = jnp.stack([TOPICS, TOPICS[::-1]])
+    products = jax.vmap(density.inner_products, (0, None))(topics, DOCUMENTS)
+    np.testing.assert_allclose(products, FULL @ np.asarray(topics).mT, atol=1e-6)
+    weights = jnp.stack([THETA[:, 0], THETA[:, 1]])
+    sums = jax.vmap(lambda w: density.weighted_sums(w, DOCUMENTS, V))(weights)
+    np.testing.assert_allclose(sums, np.asarray(weights).mT @ FULL, atol=1e-6)
+    assert FULL[:, 0].any() and np.any(np.asarray(DOCUMENTS.values) == 0)
+
+
 @pytest.mark.full
-def test_a_corpus_is_taken_in_parts_where_it_is_large(monkeypatch):
+@BY_WORDS_OR_FULL
+def test_a_corpus_is_taken_in_parts_where_it_is_large(few, monkeypatch):
     """Nine documents in parts of two, with one left over."""
+    monkeypatch.setattr(density, "_FEW", few)
+    jax.clear_caches()
     weight, grad = jnp.linspace(0.0, 3.0, D), SAM.marginal(KEY, draws=50)
     model = GivenProportions(SAM.prior)
     whole = model.weighted_sum(TOPICS, (DOCUMENTS, THETA), weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -18,6 +19,7 @@ from ...model import Model
 from .documents import UnitVectors, dense
 
 _NUMBERS = 2**25  # of documents in full at once
+_FEW = 32  # words of a vocabulary for one of a document, from which on most of it is left out
 _TOLERANCE = 1e-3
 
 
@@ -92,15 +94,13 @@ class GivenProportions(TopicModel):
         return in_parts(self._part, position, *items, weight)
 
     def _part(self, position: Array, vectors: UnitVectors, theta: Array, weight: Array) -> Estimate:
-        dtype = position.dtype
-        documents = dense(vectors, position.shape[1], dtype)
-        products = product(documents, position.T)
+        dtype, products = position.dtype, inner_products(position, vectors)
         along, length = projections(products, gram(position), theta)
         share = (self.prior_law.concentration * weight / theta.shape[1]).astype(dtype)[:, None]
         direct = jnp.sum((share / length)[..., None] * theta, axis=1)  # (n, K)
         curl = (share * along / length**3)[..., None] * theta
         back = product(curl.reshape(-1, curl.shape[-1]).T, theta.reshape(-1, theta.shape[-1]))
-        value = product(direct.T, documents) - product(back, position)
+        value = weighted_sums(direct, vectors, position.shape[1]) - product(back, position)
         return Estimate(value, jnp.sum(share * along / length))
 
 
@@ -143,14 +143,51 @@ def in_parts(function: Any, position: Array, *arguments: Any) -> Any:
 def inner_products(topics: Float[Array, "k v"], vectors: UnitVectors) -> Float[Array, "n k"]:
     """v'beta_k of each document."""
 
-    def some(vectors: UnitVectors) -> Array:
+    def by_words(topics: Array, vectors: UnitVectors) -> Array:
+        columns, values = vectors
+        among = topics[:, columns]
+        return jnp.einsum("knl,nl->nk", among, values, precision=jax.lax.Precision.HIGHEST)
+
+    def in_full(topics: Array, vectors: UnitVectors) -> Array:
         return product(dense(vectors, topics.shape[1], topics.dtype), topics.T)
 
+    def some(vectors: UnitVectors) -> Array:
+        vectors = vectors._replace(values=vectors.values.astype(topics.dtype))
+        return _as_suits(by_words, in_full, vectors, topics.shape[1], topics)
+
     n, size = vectors.columns.shape[0], max(1, _NUMBERS // topics.shape[1])
+    vectors = jax.tree.map(jnp.asarray, vectors)
     if n <= size:
         return some(vectors)
     one = lambda vector: some(jax.tree.map(lambda x: x[None], vector))[0]
-    return jax.lax.map(one, jax.tree.map(jnp.asarray, vectors), batch_size=size)
+    return jax.lax.map(one, vectors, batch_size=size)
+
+
+def weighted_sums(
+    weights: Float[Array, "n k"], vectors: UnitVectors, vocabulary: int
+) -> Float[Array, "k v"]:
+    """sum_d weights_dk v_d."""
+
+    def by_words(weights: Array, vectors: UnitVectors) -> Array:
+        columns, values = vectors
+        terms = weights[:, None, :] * values[..., None].astype(weights.dtype)
+        zeros = jnp.zeros((vocabulary, weights.shape[1]), weights.dtype)
+        return zeros.at[columns].add(terms).T
+
+    def in_full(weights: Array, vectors: UnitVectors) -> Array:
+        return product(weights.T, dense(vectors, vocabulary, weights.dtype))
+
+    vectors = jax.tree.map(jnp.asarray, vectors)
+    return _as_suits(by_words, in_full, vectors, vocabulary, weights)
+
+
+def _as_suits(
+    by_words: Callable, in_full: Callable, vectors: UnitVectors, vocabulary: int, matrix: Array
+) -> Array:
+    """By the words that documents have, where these are few and a processor has no better way."""
+    if vocabulary < _FEW * vectors.columns.shape[1]:
+        return in_full(matrix, vectors)
+    return jax.lax.platform_dependent(matrix, vectors, cpu=by_words, default=in_full)
 
 
 def gram(topics: Float[Array, "k v"]) -> Float[Array, "k k"]:

@@ -9,10 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...arrays import product
 from ...directional import von_mises_fisher_log_prob
 from ...spaces import Sphere
-from .density import Marginal, Prior, in_parts, inner_products
+from .density import Marginal, Prior, in_parts, inner_products, weighted_sums
 from .documents import UnitVectors, dense
 from .proportions import Proportions
 
@@ -56,7 +55,7 @@ def spherical_means(
     def sums(topics: Array, vectors: UnitVectors) -> Array:
         nearest = jnp.argmax(inner_products(topics, vectors), axis=1)
         mine = jax.nn.one_hot(nearest, num_topics, dtype=topics.dtype)
-        return product(mine.T, dense(vectors, vocabulary, topics.dtype))
+        return weighted_sums(mine, vectors, vocabulary)
 
     def sweep(_: Any, topics: Array) -> Array:
         total = in_parts(sums, topics, vectors)
