@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -14,6 +14,8 @@ from jaxtyping import Array, Float, Int, PyTree
 from .. import _checks
 from ..arrays import real_array
 from ._from_data import Spread, spread
+
+_Located = TypeVar("_Located", bound="LocatedFamily")
 
 
 class Family(eqx.Module):
@@ -157,7 +159,7 @@ class LocatedFamily(Family):
     centre: eqx.AbstractVar[Array]
 
     @classmethod
-    def from_data(cls, data: Any, clusters: Any = 10) -> Self:
+    def from_data(cls: type[_Located], data: Any, clusters: Any = 10) -> _Located:
         """A weak prior from all items: clusters have a K-th of their volume, and lie among them.
 
         With the mean m and the covariance S of the items, w = K^(-2/D), and s^2 the diagonal of S:
@@ -194,7 +196,7 @@ class LocatedFamily(Family):
 
     @classmethod
     @abstractmethod
-    def _from_spread(cls, place: Spread) -> Self:
+    def _from_spread(cls: type[_Located], place: Spread) -> _Located:
         """The prior that `from_data` tells."""
 
     def about(self, centre: Array | None) -> Family:

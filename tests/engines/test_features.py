@@ -67,7 +67,7 @@ def test_the_same_chain_on_any_engine(model, num_items, x64):
 
 
 def check_engines(model, num_items, engines):
-    num_steps = fewer(320)
+    num_steps = max(fewer(320), 160)  # until all have moved
     kernel = hybrid_features(*MODELS[model](), blocks=8, local_sweeps=2)
     data, args = jnp.asarray(X[:num_items]), {"num_steps": num_steps}
     alone = sample(KEY, kernel, None, data, **args)
