@@ -9,7 +9,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from sgmc_jax import Full, FunctionModel, Given, Minibatch, sample, sgld
-from sgmc_jax.checkpoint import _checksum, contents
+from sgmc_jax.checkpoint import _checksum, _checksum_of_parts, contents
 
 KEY = jax.random.key(0)
 ZERO = jnp.zeros(2)
@@ -93,22 +93,29 @@ def test_all_that_differs_is_named(tmp_path):
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "float16", "bfloat16", "complex64"])
 def test_contents_are_those_of_any_dtype(dtype):
     x = jnp.asarray(np.arange(24) % 2 if dtype == "bool" else np.arange(24), dtype).reshape(4, 6)
-    for digest in (lambda x: contents([x]), lambda x: np.asarray(_checksum(x)).tolist()):
-        assert digest(x) == digest(x + jnp.zeros((), dtype))
-        assert digest(x) != digest(x.at[2, 3].set(x[2, 2]))
-        assert digest(x) != digest(x[:, ::-1])
+    digest = lambda x: contents([x])
+    assert digest(x) == digest(x + jnp.zeros((), dtype))
+    assert digest(x) != digest(x.at[2, 3].set(x[2, 2]))
+    assert digest(x) != digest(x[:, ::-1])
     assert contents([jax.random.key(0)]) != contents([jax.random.key(1)])
     assert contents([np.asfortranarray(x)]) == contents([x])
     assert contents([x[:0]]) == contents([x[:0]])
 
 
-def test_the_sum_of_a_global_array_does_not_depend_on_its_shards():
-    """What no process holds as a whole is summed where it is, with one result on all."""
-    x = jnp.asarray(X)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "float64", "complex64"])
+def test_the_sum_of_a_global_array_does_not_depend_on_its_shards(dtype, x64):
+    """What no process holds as a whole is summed where it is, as one that holds it all would."""
+    x = (X > 0) if dtype == "bool" else (50 * X).astype(dtype)
     mesh = Mesh(np.array(jax.devices()), ("shard",))
     for spec in (PartitionSpec("shard"), PartitionSpec()):
-        sums = _checksum(jax.device_put(x, NamedSharding(mesh, spec)))
+        sums = _checksum_of_parts(jax.device_put(x, NamedSharding(mesh, spec)))
         assert sums.sharding.is_fully_replicated
         assert np.array_equal(sums.addressable_data(0), _checksum(x))
+
+
+def test_the_sum_knows_the_places_of_numbers(monkeypatch):
+    x, whole = X.astype(np.float32), _checksum(X.astype(np.float32))
+    monkeypatch.setattr("sgmc_jax.checkpoint._WORDS", 7)  # does not divide what there is
+    assert np.array_equal(_checksum(x), whole)
     rows = [_checksum(x[np.roll(np.arange(40), i)]) for i in range(40)]
-    assert len({tuple(np.asarray(row).tolist()) for row in rows}) == 40
+    assert len({tuple(row.tolist()) for row in rows}) == 40
