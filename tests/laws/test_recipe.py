@@ -268,6 +268,7 @@ def check_thermostat(values):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_thermostat_keeps_the_temperature_and_its_own_law():
     check_thermostat(heat())
 

@@ -43,7 +43,6 @@ def observed(batcher):
 
 
 @pytest.fixture(
-    scope="module",
     params=[False, pytest.param(True, marks=pytest.mark.full)],
     ids=["without", "with replacement"],
 )
