@@ -21,7 +21,8 @@ test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included, and its slowest te
 	$(PYTEST) -m "not full" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST)
 
 test-all: $(VENV)/.$(EXTRA)  ## every test, and the wheel
-	$(PYTEST) -m "" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST) $(LONG)
+	$(PYTEST) -m "not one_device" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST) $(LONG)
+	SGMC_JAX_TEST_DEVICES=1 $(PYTEST) -m one_device tests/enumeration $(LONG)
 	$(MAKE) wheel
 
 test-long:  ## every test with every law at its full length, the lowest supported versions, and the wheel

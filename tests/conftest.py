@@ -5,12 +5,15 @@ import os
 
 from jaxlib.version import __version_info__ as _jaxlib
 
-# Forced host devices deadlock in collectives when the thread pool is smaller than they are many.
-os.environ["NPROC"] = "64"
+# Forced host devices deadlock in collectives when the thread pool is smaller than they are many; in
+# one that is larger than the machine some loops of small operations take ten times as long.
+_devices = os.environ.get("SGMC_JAX_TEST_DEVICES", "8")
+if _devices != "1":
+    os.environ["NPROC"] = "64"
 # Most tests compile for longer than they run: the older emitter of loops needs half the time, and
 # one thread of code generation suits a process for each core.
 _FLAGS = {
-    "xla_force_host_platform_device_count": "8",
+    "xla_force_host_platform_device_count": _devices,
     "xla_cpu_parallel_codegen_split_count": "1",
 }
 if _jaxlib < (0, 11):  # later ones have the newer emitter alone, and end at a flag unknown to them
@@ -29,8 +32,12 @@ import jax  # noqa: E402
 import pytest  # noqa: E402
 
 from sgmc_jax.runner.programs import programs  # noqa: E402
+from tests import memory  # noqa: E402
 from tests.full_tier import SLOW_EXAMPLES, SLOW_ROWS  # noqa: E402
 from tests.laws import moments  # noqa: E402
+
+_ROOM = 3_000.0  # MiB of programs
+_most = _ROOM
 
 if hasattr(jax, "enable_x64"):  # jax >= 0.8
     _enable_x64 = jax.enable_x64
@@ -64,6 +71,16 @@ def pytest_runtest_setup(item):
     moments.choose_length(full)
     optimise = full and "runs_long" in item.keywords
     jax.config.update("jax_disable_most_optimizations", not optimise)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item):
+    """Programs of earlier tests are let go where they fill the memory: some take megabytes."""
+    global _most
+    if memory.resident() > _most:
+        programs.cache_clear()
+        jax.clear_caches()
+        _most = memory.held() + _ROOM
 
 
 @pytest.fixture

@@ -8,10 +8,6 @@ after the first rounds neither the arrays on the device nor the memory of the pr
 from __future__ import annotations
 
 import argparse
-import contextlib
-import ctypes
-import gc
-import os
 import tempfile
 import time
 from pathlib import Path
@@ -36,6 +32,7 @@ from sgmc_jax import (
 )
 from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, hybrid_mixture, split_merge
 from sgmc_jax.models import LogisticRegression
+from tests import memory
 
 MODEL = LogisticRegression()
 _, DATA = MODEL.simulate(jax.random.key(0), 2_000, 5)
@@ -81,15 +78,6 @@ def checkpoints(key: jax.Array, step_size: float) -> None:
             sample(key, kernel, MODE, DATA, num_steps=num_steps, **saved)
 
 
-def memory() -> float:
-    """What the process holds, in MiB, once the allocator has given back what is free."""
-    gc.collect()
-    with contextlib.suppress(OSError, AttributeError):  # of another C library than GNU's
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
 def soak(minutes: float) -> list[tuple[float, int]]:
     """Memory and the number of arrays on the device after each round."""
     end, seen = time.monotonic() + 60 * minutes, []
@@ -100,7 +88,7 @@ def soak(minutes: float) -> list[tuple[float, int]]:
         streams(key, step_size, len(seen))
         checkpoints(key, step_size)
         mixture(key)
-        seen.append((memory(), len(jax.live_arrays())))
+        seen.append((memory.held(), len(jax.live_arrays())))
         if len(seen) & (len(seen) - 1) == 0 or len(seen) % 50 == 0:
             print(f"round {len(seen)}: {seen[-1][0]:.0f} MiB, {seen[-1][1]} arrays", flush=True)
     return seen

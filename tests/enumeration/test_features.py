@@ -216,6 +216,7 @@ def test_the_number_of_features_without_data():
 
 
 @pytest.mark.full
+@pytest.mark.one_device
 @pytest.mark.parametrize("schedule,blocks", [(Anchored(), 1), (Anchored(), 3), (Demotion(), 1)])
 def test_the_number_of_columns_of_counts_without_data(schedule, blocks):
     """n = 5: E K = a c log(1 + n / c)."""
