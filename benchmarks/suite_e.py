@@ -17,7 +17,8 @@ def run(scale: float, rounds: int) -> list[Table]:
     """A table for each dimension; at a small scale the smaller one, with a tenth of the items."""
     size = SIZES[scale >= 1]
     dims = _DIMS if scale >= 1 else _DIMS[:1]
-    return [_table(dim, size._replace(steps=max(100, int(size.steps * scale)))) for dim in dims]
+    fewer = tuple(max(100, int(steps * scale)) for steps in size.steps)
+    return [_table(dim, size._replace(steps=fewer)) for dim in dims]
 
 
 def _table(dim: int, size: Size) -> Table:

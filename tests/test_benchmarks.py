@@ -8,6 +8,7 @@ pytest.importorskip("blackjax")
 from benchmarks.__main__ import main, run_suite  # noqa: E402
 from benchmarks.table import Line, compare  # noqa: E402
 from benchmarks.timing import Case, Timing, race, ratio  # noqa: E402
+from experiments.sgmcmc_review.table2 import Size  # noqa: E402
 
 
 def test_every_case_of_suite_c_is_a_row_with_its_bars():
@@ -29,6 +30,16 @@ def test_topics_are_found_on_a_corpus_or_the_corpus_is_said_to_be_missing(tmp_pa
     np.savez(tmp_path / "reuters395.npz", shape=(90, 4), **parts)
     (table,) = run_suite("topics", scale=1e-4, rounds=1, topics=3)
     assert [row[0] for row in table.rows][:3] == ["unigram", "tomotopy", "warm_start, gibbs"]
+
+
+@pytest.mark.full
+def test_every_sampler_of_suite_e_is_a_row(monkeypatch):
+    tiny = Size((10,), 400, (60, 80), 2_000, 40, (40, 40))
+    monkeypatch.setattr("benchmarks.suite_e.SIZES", {False: tiny})
+    (table,) = run_suite("e", 0.5, 1)
+    cases = [row[0] for row in table.rows]
+    assert cases[0] == "NUTS" and cases[-1] == "ULA, whitened" and len(cases) == 9
+    assert [row[-2] for row in table.rows if row[0].endswith("-CV")] == ["50"] * 3
 
 
 def test_the_command_writes_its_tables(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ TEST = 1_000
 
 def run(options: Options) -> str:
     """Figure 5b: a table and abstracts.png."""
-    seconds = 600.0 if options.full else 30.0
+    seconds = 200.0 if options.full else 30.0
     settings = Settings(50, 100, 3_000.0, 3_000.0, seconds, 1, whole=options.full)
     return compare(options, "abstracts.png", abstracts(options), settings)
 

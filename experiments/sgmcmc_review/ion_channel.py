@@ -58,7 +58,7 @@ def run(options: Options) -> str:
         )
     rows, draws = [], {}
     for name, (kernel, num, thin) in samplers.items():
-        trace, seconds = run_chains(options.key, kernel, jnp.zeros(6), train, num, thin)
+        trace, seconds, _ = run_chains(options.key, kernel, jnp.zeros(6), train, num, thin)
         at = jax.jit(jax.vmap(jax.vmap(position)))(trace)
         values = draws[name] = natural(at, to_pS)
         cells, spent, speed = row(values, seconds)

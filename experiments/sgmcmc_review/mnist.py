@@ -45,9 +45,9 @@ class Size(NamedTuple):
 
 SIZES = {False: Size(250, 1_000, 1_000, 200), True: Size(500, 10_000, 10_000, 2_000)}
 SAMPLERS: dict[str, tuple[Callable[[Estimator, Any], Kernel], tuple[float, ...]]] = {
-    "SGLD": (lambda grad, h: sgld(grad, h), (3e-6, 1e-5, 3e-5, 1e-4)),
-    "SGHMC": (lambda grad, h: sghmc(grad, h, FRICTION), (1e-3, 3e-3, 6e-3)),
-    "SGNHT": (lambda grad, h: sgnht(grad, h, FRICTION), (1e-3, 3e-3, 6e-3)),
+    "SGLD": (lambda grad, h: sgld(grad, h), (1e-5, 3e-5, 1e-4, 3e-4)),
+    "SGHMC": (lambda grad, h: sghmc(grad, h, FRICTION), (1e-3, 3e-3, 6e-3, 1e-2)),
+    "SGNHT": (lambda grad, h: sgnht(grad, h, FRICTION), (1e-3, 3e-3, 6e-3, 1e-2)),
 }
 OPTIMISERS: dict[str, tuple[Callable, tuple[float, ...]]] = {
     "SGD": (lambda rate, steps: optax.sgd(rate, momentum=0.9), (0.3, 1.0, 3.0)),

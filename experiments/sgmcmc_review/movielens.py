@@ -119,15 +119,15 @@ def mode(key: Array, model: MatrixFactorization, fold: Fold, steps: int) -> Any:
     return find_mode(key, given, start, fold.train, **arguments)
 
 
-def tuned(key: Array, name: str, fold: Fold, centre: Any | None, blocks: int) -> tuple[float, list]:
+def tuned(key: Array, name: str, fold: Fold, anchored: bool, blocks: int) -> tuple[float, list]:
     """The step size of the grid with the least RMSE on a tenth of the fold's ratings, held out."""
     held = np.random.default_rng(0).permutation(len(fold.train[1])) < len(fold.train[1]) // 10
     part = lambda rows: jax.tree.map(lambda x: x[rows], fold.train)
     inner, grid, found = Fold(part(~held), part(held)), SAMPLERS[name][1], []
     model = new_model(inner)
     start = model.start(key)
+    centre = mode(key, model, inner, 500) if anchored else None
     if centre is not None:
-        centre = mode(key, model, inner, 500)
         start = {**start, "factors": centre}
     for h in grid:
         rmse = fit(key, chain(name, h, model, centre), start, model, inner, blocks).rmse[-1]
@@ -139,46 +139,65 @@ def new_model(fold: Fold) -> MatrixFactorization:
     return MatrixFactorization(USERS, FILMS, RANK, centre=float(fold.train[1].mean()))
 
 
+class Column(NamedTuple):
+    """The step size of a sampler, NaN if it has none, its pilot runs, and its runs of the folds."""
+
+    h: float
+    pilots: list[str]
+    fitted: list[Fitted]
+
+
+def column(options: Options, name: str, parts: list[Fold], modes: list) -> Column:
+    """All folds, at the step size that the pilot runs choose or, where a chain stops, a smaller."""
+    size = SIZES[options.full]
+    if name == "Gibbs":
+        runs = (
+            fit(key, factor_gibbs(model), model.start(key), model, fold, size.sweeps)
+            for key, model, fold in each(options.key, parts)
+        )
+        return Column(np.nan, [], list(runs))
+    sampler, anchored = name.removesuffix("-CV"), name.endswith("-CV")
+    grid, centres = SAMPLERS[sampler][1], modes if anchored else [None] * len(parts)
+    best, found = tuned(options.key, sampler, parts[0], anchored, size.pilot // EVERY)
+    pilots = [f"{h:g}: {rmse:.4f}" for h, rmse in zip(grid, found)]
+    for h in sorted((h for h in grid if h <= best), reverse=True):
+        fitted: list[Fitted] = []
+        for centre, (key, model, fold) in zip(centres, each(options.key, parts)):
+            start = model.start(key)
+            if centre is not None:
+                start = {**start, "factors": centre}
+            kernel = chain(sampler, h, model, centre)
+            fitted.append(fit(key, kernel, start, model, fold, size.steps // EVERY))
+            print(name, h, len(fitted), fitted[-1].rmse[-1], fitted[-1].clipped, flush=True)
+            if np.isnan(fitted[-1].rmse[-1]):
+                break
+        else:
+            return Column(h, pilots, fitted)
+        pilots.append(f"{h:g} stopped in fold {len(fitted)}")
+    raise RuntimeError(f"chains of {name} stop at each step size: {', '.join(pilots)}")
+
+
+def each(key: Array, parts: list[Fold]) -> list[tuple[Array, MatrixFactorization, Fold]]:
+    """The key and the model of each fold, and the fold."""
+    return [(jax.random.fold_in(key, i), new_model(fold), fold) for i, fold in enumerate(parts)]
+
+
 def run(options: Options) -> str:
     """A table of RMSEs, written as it grows, and figure5.png of the means over folds."""
-    size, parts = SIZES[options.full], folds(options)
-    blocks, lines, rows, pilots = size.steps // EVERY, {}, [], []
-    path = options.out / "movielens.md"
-    everything: dict[str, list[Fitted]] = {}
+    parts, lines, rows, pilots = folds(options), {}, [], []
+    header = ["sampler", "h", *(f"fold {i}" for i in range(1, 6)), "mean", "mean, clipped"]
+    text, number = "", SIZES[options.full].mode
+    modes = [mode(key, model, fold, number) for key, model, fold in each(options.key, parts)]
     for name in ("SGHMC-CV", "SGHMC", "Gibbs", "SGLD-CV", "SGLD"):
-        everything[name] = []
-        sampler, anchored = name.removesuffix("-CV"), name.endswith("-CV")
-        h = np.nan
-        if name != "Gibbs":
-            h, found = tuned(
-                options.key, sampler, parts[0], True if anchored else None, size.pilot // EVERY
-            )
-            pilots.append([name, *(f"{g:g}: {x:.4f}" for g, x in zip(SAMPLERS[sampler][1], found))])
-        for i, fold in enumerate(parts):
-            key, model = jax.random.fold_in(options.key, i), new_model(fold)
-            start = model.start(key)
-            if name == "Gibbs":
-                done = fit(key, factor_gibbs(model), start, model, fold, size.sweeps)
-            else:
-                centre = mode(key, model, fold, size.mode) if anchored else None
-                if centre is not None:
-                    start = {**start, "factors": centre}
-                done = fit(key, chain(sampler, h, model, centre), start, model, fold, blocks)
-            everything[name].append(done)
-            print(name, h, i + 1, done.rmse[-1], done.clipped, flush=True)
-        ends = [fitted.rmse[-1] for fitted in everything[name]]
-        rows.append(
-            [name, f"{h:g}", *(f"{x:.4f}" for x in ends), f"{np.mean(ends):.4f}"]
-            + [f"{np.mean([fitted.clipped for fitted in everything[name]]):.4f}"]
-        )
-        rmse = np.mean([fitted.rmse for fitted in everything[name]], axis=0)
-        unit = 1 if name == "Gibbs" else EVERY
-        lines[name] = (unit * np.arange(1, len(rmse) + 1), rmse)
-        header = ["sampler", "h", *(f"fold {i}" for i in range(1, 6)), "mean", "mean, clipped"]
-        text = table(header, rows)
-        if pilots:
-            text += "\n" + table(["pilot", *[""] * 3], pilots)
-        path.write_text(text)
+        h, told, fitted = column(options, name, parts, modes)
+        ends, clipped = (np.array(x) for x in zip(*((f.rmse[-1], f.clipped) for f in fitted)))
+        means = [f"{ends.mean():.4f}", f"{clipped.mean():.4f}"]
+        rows.append([name, f"{h:g}", *(f"{x:.4f}" for x in ends), *means])
+        rmse = np.mean([f.rmse for f in fitted], axis=0)
+        lines[name] = ((1 if name == "Gibbs" else EVERY) * np.arange(1, len(rmse) + 1), rmse)
+        pilots.append([name, ", ".join(told)])
+        text = table(header, rows) + "\n" + table(["sampler", "pilot runs"], pilots)
+        (options.out / "movielens.md").write_text(text)
     draw_picture(options.out / "figure5.png", lines)
     return text
 

@@ -14,7 +14,7 @@ from sgmc_jax import Kernel, Window, sghmc
 from sgmc_jax.models import StochasticVolatility
 
 from ..common import Options, load, table
-from .windows import log_mean_exp, row
+from .windows import Drawn, log_mean_exp, row
 from .windows import run as run_chains
 
 MODEL = StochasticVolatility()
@@ -24,6 +24,7 @@ HEADER = (
     "mean",
     "persistence",
     "scale",
+    "too hot by",
     "held-out log density a day",
     "seconds",
     "least ESS a second",
@@ -37,29 +38,64 @@ class MetropolisState(NamedTuple):
     logdensity: Array
 
 
+class Windows(NamedTuple):
+    """The rows of a window and of its buffers, particles, and windows a step."""
+
+    length: int
+    buffer: int
+    particles: int
+    number: int
+
+
+class Size(NamedTuple):
+    """Of windows their settings and steps; of particle Metropolis, particles and steps."""
+
+    windows: tuple[Windows, ...]
+    steps: int
+    particles: int
+    exact: int
+
+
+PLAIN = Windows(40, 20, 100, 5)
+VARIANTS = (
+    PLAIN,
+    PLAIN._replace(buffer=0),
+    PLAIN._replace(particles=400),
+    PLAIN._replace(number=20),
+)
+SIZES = {
+    False: Size((PLAIN._replace(particles=50),), 1_000, 100, 800),
+    True: Size(VARIANTS, 10_000, 1_000, 1_500),
+}
+
+
 def run(options: Options) -> str:
     """A table; each row is written as soon as it is known."""
     train, test = returns(options)
-    rows, first = [], None
-    rows.append(["one normal law", "", "", "", f"{constant(train, test):.4f}", "", ""])
-    num, particles = (12_000, 1_000) if options.full else (1_000, 100)
-    chosen = [(40, 20, 100), (40, 0, 100), (40, 20, 400)] if options.full else [(40, 20, 50)]
-    for length, buffer, some in chosen:
-        grad = MODEL.gradients(Window(length, buffer, num_windows=5), some)
-        kernel = sghmc(grad, 0.02, 10.0)
-        name = f"sghmc, windows of {length}, buffer {buffer}, {some} particles"
-        trace, seconds = run_chains(options.key, kernel, START, train, num, 10)
-        first = trace if first is None else first
-        rows.append(described(options, name, trace, seconds, train, test, particles))
-        (options.out / "volatility.md").write_text(table(HEADER, rows))
-    kernel = particle_metropolis(first, particles)
+    size = SIZES[options.full]
+    rows, first = [["one normal law", "", "", "", "", f"{constant(train, test):.4f}", "", ""]], None
+
+    def add(name: str, drawn: Drawn) -> str:
+        rows.append(described(options, name, drawn, train, test, size.particles))
+        text = table(HEADER, rows)
+        (options.out / "volatility.md").write_text(text)
+        print(*rows[-1], flush=True)
+        return text
+
+    for some in size.windows:
+        window = Window(some.length, some.buffer, num_windows=some.number)
+        kernel = sghmc(MODEL.gradients(window, some.particles), 0.02, 10.0)
+        drawn = run_chains(options.key, kernel, START, train, size.steps, 10)
+        first = drawn.trace if first is None else first
+        add(
+            f"sghmc, {some.number} windows of {some.length}, buffer {some.buffer}, "
+            f"{some.particles} particles",
+            drawn,
+        )
+    kernel = particle_metropolis(first, size.particles)
     start = jax.tree.map(lambda x: jnp.mean(x), first)
-    trace, seconds = run_chains(
-        options.key, kernel, start, train, 5_000 if options.full else 800, 1
-    )
-    name = f"particle Metropolis, {particles} particles"
-    rows.append(described(options, name, trace, seconds, train, test, particles))
-    return table(HEADER, rows)
+    drawn = run_chains(options.key, kernel, start, train, size.exact, 1)
+    return add(f"particle Metropolis, {size.particles} particles", drawn)
 
 
 def returns(options: Options) -> tuple[Array, Array]:
@@ -81,12 +117,15 @@ def constant(train: Array, test: Array) -> float:
 
 
 def described(
-    options: Options, name: str, trace: Any, seconds: float, train: Array, test: Array, num: int
+    options: Options, name: str, drawn: Drawn, train: Array, test: Array, num: int
 ) -> list[str]:
     """A row of the table."""
-    natural = MODEL.natural(trace)
-    cells, spent, speed = row(np.stack([np.asarray(x) for x in natural.values()], -1), seconds)
-    return [name, *cells, f"{predictive(options.key, trace, train, test, num):.4f}", spent, speed]
+    natural = MODEL.natural(drawn.trace)
+    values = np.stack([np.asarray(x) for x in natural.values()], -1)
+    cells, spent, speed = row(values, drawn.seconds)
+    hot = "" if drawn.excess is None else f"{drawn.excess:.3f}"
+    told = predictive(options.key, drawn.trace, train, test, num)
+    return [name, *cells, hot, f"{told:.4f}", spent, speed]
 
 
 def predictive(key: Array, trace: Any, train: Array, test: Array, num: int) -> float:

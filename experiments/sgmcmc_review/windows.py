@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,13 +31,24 @@ def whitened(model: Model, mode: Any, data: Any) -> tuple[FunctionModel, Callabl
     return FunctionModel(prior, loglik), position
 
 
-def run(key: Array, kernel: Kernel, start: Any, data: Any, num: int, thin: int) -> tuple:
-    """Draws of chains after a fifth of burn-in, and the processor seconds of all but compiling."""
+class Drawn(NamedTuple):
+    """Draws after a fifth of burn-in, the processor seconds of all but compiling, and by how much
+    the chain is too hot for the noise of its gradients, if it is told."""
+
+    trace: Any
+    seconds: float
+    excess: float | None
+
+
+def run(key: Array, kernel: Kernel, start: Any, data: Any, num: int, thin: int) -> Drawn:
+    """So many steps of all chains."""
     args = {"num_chains": CHAINS, "thin": thin, "chunk": num // 5}
     first = sample(key, kernel, start, data, num_steps=num // 5, **args)
     began = time.process_time()
     done = sample(key, kernel, first, data, num_steps=num - num // 5, **args)
-    return done.trace, time.process_time() - began
+    seconds = time.process_time() - began
+    told = getattr(done.info.kernel, "excess_temperature", None)
+    return Drawn(done.trace, seconds, None if told is None else float(np.mean(told)))
 
 
 def row(values: Float[np.ndarray, "c n k"], seconds: float) -> tuple[list[str], str, str]:
