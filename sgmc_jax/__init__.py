@@ -1,6 +1,6 @@
 """Scalable Bayesian sampling in JAX: pure kernels as (init, step) pairs over pytrees."""
 
-from . import bijectors, bnp, directional, models, random, special
+from . import bijectors, bnp, directional, evaluation, models, pictures, random, special, tune
 from ._types import BatchEstimator, Estimate, Estimator, Kernel, Keys, as_keys
 from .batching import (
     Batch,
@@ -151,6 +151,7 @@ __all__ = [
     "directional",
     "draw",
     "ess",
+    "evaluation",
     "find_mode",
     "from_numpyro",
     "full_pass",
@@ -166,6 +167,7 @@ __all__ = [
     "models",
     "neyman_sizes",
     "optimal_probabilities",
+    "pictures",
     "projected_sgld",
     "psgld",
     "random",
@@ -186,6 +188,7 @@ __all__ = [
     "sgrld_simplex",
     "special",
     "thin",
+    "tune",
     "whiten",
 ]
 

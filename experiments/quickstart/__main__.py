@@ -105,11 +105,8 @@ def _digits_line(name: str, scores: tuple, *seconds: float | None) -> list[str]:
     return [name, f"{scores[0]:.4f}", f"{scores[1]:.3f}", *times]
 
 
-def report(logistic: Logistic, softmax: Softmax, size: Size) -> str:
-    """What is printed and written to table.md."""
-    digits = compare.markdown(
-        ["sampler", "log-loss", "accuracy", "seconds", "compile s"], softmax.lines
-    )
+def report_logistic(logistic: Logistic, size: Size) -> str:
+    """What is told of the first part."""
     mode = compare.binary_log_loss(logistic.problem.mode[None], logistic.split)
     return "\n".join(
         [
@@ -124,12 +121,15 @@ def report(logistic: Logistic, softmax: Softmax, size: Size) -> str:
             f"Log-loss of the mode alone: {mode:.4f}.",
             logistic.verdict,
             "",
-            "Digits: softmax regression, 650 coefficients, batches of 100; held-out scores.",
-            "",
-            digits,
-            "",
         ]
     )
+
+
+def report_softmax(softmax: Softmax) -> str:
+    """What is told of the second part."""
+    header = ["sampler", "log-loss", "accuracy", "seconds", "compile s"]
+    what = "Digits: softmax regression, 650 coefficients, batches of 100; held-out scores."
+    return f"\n{what}\n\n{compare.markdown(header, softmax.lines)}\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -145,20 +145,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.out.mkdir(parents=True, exist_ok=True)
     first, second, third = jax.random.split(jax.random.key(options.seed), 3)
 
+    text, out = "", options.out
+
+    def add(part: str) -> None:
+        nonlocal text
+        text += part
+        (out / "table.md").write_text(text)
+
     with tqdm(total=14, bar_format="{desc:<34}{bar} {n}/{total} [{elapsed}]") as bar:
         logistic = run_logistic(first, size, bar)
-        softmax = run_softmax(second, size, bar)
-        bar.set_description("pictures")
-        names, out = logistic.split.names, options.out
-        common = (logistic.draws, logistic.exact, logistic.problem, names)
+        add(report_logistic(logistic, size))
+        common = (logistic.draws, logistic.exact, logistic.problem, logistic.split.names)
         pictures.draw_moments(*common, out / "posteriors.png")
+        softmax = run_softmax(second, size, bar)
+        add(report_softmax(softmax))
         pictures.draw_runs(*common, softmax.curves, softmax.map_loss, out / "runs.png")
         bar.update()
-        text = report(logistic, softmax, size)
-        (out / "table.md").write_text(text)
         bar.set_description("a million items")
-        text += "\n" + million.run(third, million.SIZES[options.size]) + "\n"
-        (out / "table.md").write_text(text)
+        add("\n" + million.run(third, million.SIZES[options.size]) + "\n")
         bar.update()
         bar.set_description("done")
 

@@ -23,7 +23,7 @@ from .curvature import (
 from .passes import passes_to_tune, sample_of_pass
 
 
-def whiten(model: Model, mode: Position, data: Data, *, dense: bool = True) -> Euclidean:
+def whiten(model: Model, mode: Position, data: Data = None, *, dense: bool = True) -> Euclidean:
     """R^n with the metric in which a posterior has about covariance I at its mode.
 
     With H minus the Hessian of the log posterior at the mode, and S the scale of the space,
@@ -38,8 +38,9 @@ def whiten(model: Model, mode: Position, data: Data, *, dense: bool = True) -> E
     Args:
         model: the model; for parameters with supports a `Transformed` one.
         mode: a position near the mode, such as that of `find_mode`.
-        data: all of the data, a pytree of arrays with one leading item axis, or `None`; or what
-            gives an iterator of batches for each pass, a function without arguments or a loader.
+        data: all of the data, a pytree of arrays with one leading item axis; `None` where the model
+            is a density of its own; or what gives an iterator of batches for each pass, a function
+            without arguments or a loader.
         dense: whether S is a matrix, of at most 256 dimensions, or diagonal. A diagonal one costs
             d Hessian products too in up to 256 dimensions; in more it has the norms of the rows of
             H, by random signs, in place of its diagonal.
