@@ -3,8 +3,7 @@
 import jax.numpy as jnp
 import pytest
 
-from sgmc_jax import Pmap, ShardMap, Vmap
-from sgmc_jax.runner import compiler
+from sgmc_jax import Pmap, ShardMap, Vmap, _compiler
 from sgmc_jax.runner.programs import Layout, Role
 
 
@@ -15,7 +14,7 @@ def no_flags(monkeypatch):
 
 
 def _names():
-    return set(compiler.quick_options() or {})
+    return set(_compiler.quick_options() or {})
 
 
 def _compiled(engine, large):
@@ -30,6 +29,19 @@ def test_a_large_program_computes_what_a_small_one_does(engine, no_flags):
     assert jnp.allclose(want, got, rtol=1e-6)
 
 
+def test_a_function_of_modules_too(no_flags):
+    """Arrays are traced, all else is static; one program is for all values."""
+    traces = []
+
+    def scaled(x, power):
+        traces.append(power)
+        return x**power
+
+    quick = _compiler.quick_jit(scaled)
+    got = [quick(jnp.array([1.0, n]), 2)[1].item() for n in (3.0, 4.0)]
+    assert got == [9.0, 16.0] and traces == [2]
+
+
 def test_the_environment_has_the_last_word(no_flags, monkeypatch):
     known = _names()
     assert "xla_cpu_parallel_codegen_split_count" in known
@@ -39,5 +51,5 @@ def test_the_environment_has_the_last_word(no_flags, monkeypatch):
 
 def test_an_option_that_this_xla_does_not_know_is_left_out(no_flags, monkeypatch):
     known = _names()
-    monkeypatch.setitem(compiler._QUICK, "xla_cpu_no_such_option", True)
+    monkeypatch.setitem(_compiler._QUICK, "xla_cpu_no_such_option", True)
     assert _names() == known

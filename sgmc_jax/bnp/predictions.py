@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
+from .._compiler import quick_jit
 from ..arrays import product
 from ..collective import Collective, Dist, leading_axis
 from ..families import Family
@@ -113,7 +113,7 @@ def predictive(
     return Predictive(log_density, membership)
 
 
-@eqx.filter_jit
+@quick_jit
 def _predicted(
     family: Family,
     hyper: dict[str, Array],

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from .._compiler import quick_options
 from .._types import Kernel
 from ..collective import Shard
 from ..engines import Pmap, split_items
-from .compiler import quick_options
 from .keep import kept_shapes, start_carry
 from .keys import root
 from .loop import run_chunk

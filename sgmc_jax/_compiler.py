@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
 
+import equinox as eqx
 import jax
 
 # By default every fused loop goes through MLIR, 40 ms each, and a nonparametric step has hundreds;
@@ -27,6 +30,20 @@ def quick_options() -> dict[str, bool | int] | None:
     given = os.environ.get("XLA_FLAGS", "")
     missing = {name: value for name, value in _QUICK.items() if name not in given}
     return {name: value for name, value in missing.items() if _is_known(name, value)} or None
+
+
+def quick_jit(function: Callable) -> Callable:
+    """`eqx.filter_jit` with these options, which are those of the backend at the first call."""
+
+    @cache
+    def compiled() -> Callable:
+        return eqx.filter_jit(function, compiler_options=quick_options())
+
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        return compiled()(*args)
+
+    return call
 
 
 @cache
