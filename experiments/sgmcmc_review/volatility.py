@@ -48,9 +48,12 @@ class Windows(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Of windows their settings and steps; of particle Metropolis, particles and steps."""
+    """Of windows their settings, the step size and friction that suit so many days, and steps; of
+    particle Metropolis, particles and steps."""
 
     windows: tuple[Windows, ...]
+    step_size: float
+    friction: float
     steps: int
     particles: int
     exact: int
@@ -64,8 +67,8 @@ VARIANTS = (
     PLAIN._replace(number=20),
 )
 SIZES = {
-    False: Size((PLAIN._replace(particles=50),), 1_000, 100, 800),
-    True: Size(VARIANTS, 10_000, 1_000, 1_500),
+    False: Size((PLAIN._replace(particles=50),), 0.02, 10.0, 1_000, 100, 800),
+    True: Size(VARIANTS, 0.002, 50.0, 10_000, 1_000, 1_500),
 }
 
 
@@ -84,7 +87,8 @@ def run(options: Options) -> str:
 
     for some in size.windows:
         window = Window(some.length, some.buffer, num_windows=some.number)
-        kernel = sghmc(MODEL.gradients(window, some.particles), 0.02, 10.0)
+        grad = MODEL.gradients(window, some.particles)
+        kernel = sghmc(grad, size.step_size, size.friction)
         drawn = run_chains(options.key, kernel, START, train, size.steps, 10)
         first = drawn.trace if first is None else first
         add(
