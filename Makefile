@@ -7,6 +7,7 @@ WORKERS ?= 2
 PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 SLOWEST ?= 25
+BUILDER ?= html
 
 .NOTPARALLEL:
 .PHONY: help demo test test-all test-long test-lowest wheel lint bench notebooks docs clean
@@ -55,7 +56,7 @@ notebooks: $(VENV)/.test  ## run every notebook from top to bottom
 	$(PY) -m tests.untimed notebooks/*.ipynb
 
 docs: $(VENV)/.docs  ## the HTML pages, in docs/_build/html; a warning is an error
-	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(PY) -m sphinx -q -W --keep-going -b $(BUILDER) docs docs/_build/$(BUILDER)
 
 clean:  ## remove environments, caches and built pages
 	rm -rf .venv .venv-lowest .venv-wheel .cache .pytest_cache .ruff_cache dist docs/_build docs/generated

@@ -1,10 +1,6 @@
-"""The quickstart: it runs, its control variates meet the bars, and so does its notebook."""
-
-from pathlib import Path
+"""The quickstart: it runs, and its control variates meet the bars."""
 
 import pytest
-
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.full
@@ -32,13 +28,3 @@ def test_a_biased_sampler_is_outside_the_bars():
     assert good.passes
     bad = ({"mean_error": 0.11}, {"sd_low": 0.94}, {"sd_high": 1.06}, {"sd_high": float("nan")})
     assert not any(good._replace(**change).passes for change in bad)
-
-
-@pytest.mark.full
-def test_the_notebook_runs_from_top_to_bottom():
-    jupytext, nbclient = map(pytest.importorskip, ("jupytext", "nbclient"))
-    notebook = jupytext.read(ROOT / "notebooks" / "quickstart.py")
-    resources = {"metadata": {"path": str(ROOT / "notebooks")}}
-    nbclient.NotebookClient(notebook, timeout=600, resources=resources).execute()
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    assert any("image/png" in output.get("data", {}) for output in outputs)
