@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -17,10 +17,22 @@ from .._types import Data, Key, Position, as_keys
 from ..collective import Shard, as_shard, leading_axis
 from ..contract import Cost
 from ..model import ItemSum
-from ..random.feistel import random_subset
+from ..random.feistel import SMALL, random_subset
 from .uniform import Batch, Batcher, one_each, rows
 
 _CHUNK = 4_096  # items whose terms are computed at once
+
+
+class _Kind(NamedTuple):
+    """Some strata, the most items that are drawn of one, and the least and the largest N_s."""
+
+    which: tuple[int, ...]
+    most: int
+    least: int
+    bound: int
+
+    def subset(self, key: Any, size: Array) -> Int[Array, " most"]:
+        return random_subset(key, self.most, size, self.bound, self.least)
 
 
 class Stratified(Batcher):
@@ -60,7 +72,7 @@ class Stratified(Batcher):
     counts: Int[Array, " S"]  # N_s
     sizes: Int[Array, " S"]  # n_s
     stratum: Int[Array, " n"]  # of each place of a batch
-    largest: tuple[int, int] = eqx.field(static=True)  # N_s and n_s
+    kinds: tuple[_Kind, ...] = eqx.field(static=True)
 
     def __init__(self, sizes: int | Sequence[int], labels: Any):
         _, strata, counts = _strata(labels)
@@ -69,22 +81,32 @@ class Stratified(Batcher):
         self.counts = jnp.asarray(counts, jnp.int32)
         self.sizes = jnp.asarray(numbers, jnp.int32)
         self.stratum = jnp.asarray(np.repeat(np.arange(len(numbers)), numbers), jnp.int32)
-        self.largest = int(counts.max()), int(numbers.max())
+        self.kinds = _kinds(counts, numbers)
 
     @property
     def cost(self) -> Cost:
         return Cost(len(self.stratum))
 
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
-        shard, (bound, most) = as_shard(data), self.largest
+        shard = as_shard(data)
         one_each("labels", len(self.order), shard.capacity)
-        keys = jax.random.split(as_keys(key).batch, len(self.counts))
-        drawn = jax.vmap(lambda key, size: random_subset(key, most, size, bound))(keys, self.counts)
         rank = jnp.arange(len(self.stratum)) - _starts(self.sizes)[self.stratum]
-        place = _starts(self.counts)[self.stratum] + drawn[self.stratum, rank]
-        index = self.order[place]
+        within = self._within(as_keys(key).batch)[self.stratum, rank]
+        index = self.order[_starts(self.counts)[self.stratum] + within]
         weight = (self.counts / self.sizes)[self.stratum]
         return Batch(rows(shard.items, index), weight, index), bstate
+
+    def _within(self, key: Any) -> Int[Array, "S most"]:
+        """The places of the items drawn in their strata, n_s of a row."""
+        keys = jax.random.split(key, len(self.counts))
+        width = max(kind.most for kind in self.kinds)
+        drawn = jnp.zeros((len(self.counts), width), jnp.int32)
+        for kind in self.kinds:
+            some = np.array(kind.which)
+            drawn = drawn.at[some, : kind.most].set(
+                jax.vmap(kind.subset)(keys[some], self.counts[some])
+            )
+        return drawn
 
     def deviations(self, batch: Batch, terms: PyTree) -> tuple[Array, PyTree]:
         """`n_s / (n_s - 1) w_i (w_i - 1)`, and the terms less the mean over their stratum."""
@@ -154,6 +176,18 @@ def _terms(model: ItemSum, position: Position, data: Data) -> Array:
         return ravel_pytree(terms)[0]
 
     return jax.lax.map(term, jax.tree.map(jnp.asarray, data), batch_size=_CHUNK)
+
+
+def _kinds(counts: np.ndarray, sizes: np.ndarray) -> tuple[_Kind, ...]:
+    """Strata of few items, whose subsets are drawn by a sort, and of many."""
+    few = counts <= SMALL
+    which = [np.flatnonzero(few), np.flatnonzero(~few)]
+    number = lambda x, i: int(x(counts[i]))
+    return tuple(
+        _Kind(tuple(i.tolist()), int(sizes[i].max()), number(np.min, i), number(np.max, i))
+        for i in which
+        if i.size
+    )
 
 
 def _starts(counts: Array) -> Array:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int, UInt32
 
 _ROUNDS = 8
-_SMALL = 256  # below this a Feistel network is visibly biased, and a sort is cheap
+SMALL = 256  # below this a Feistel network is visibly biased, and a sort is cheap
 
 
 def round_words(key: Any) -> UInt32[Array, "8"]:
@@ -17,7 +17,9 @@ def round_words(key: Any) -> UInt32[Array, "8"]:
     return jax.random.bits(key, (_ROUNDS,), jnp.uint32)
 
 
-def random_subset(key: Any, num: int, size: Any, bound: int | None = None) -> Int[Array, "num"]:
+def random_subset(
+    key: Any, num: int, size: Any, bound: int | None = None, least: int = 0
+) -> Int[Array, "num"]:
     """`num` distinct indices below `size`, uniformly and in random order, in O(num) work.
 
     The first `num` values of a keyed permutation, see `permute`. If `num` exceeds `size`, the first
@@ -28,6 +30,7 @@ def random_subset(key: Any, num: int, size: Any, bound: int | None = None) -> In
         num: how many, static.
         size: the length of the range; may be traced.
         bound: a static upper bound of `size`; needed if `size` is traced.
+        least: a static lower bound of `size`: above 256 it saves a sort.
 
     Example:
         >>> import jax
@@ -36,10 +39,12 @@ def random_subset(key: Any, num: int, size: Any, bound: int | None = None) -> In
     """
     bound = int(size) if bound is None else bound
     last = jnp.maximum(jnp.asarray(size, jnp.int32), 1) - 1
-    return permute(round_words(key), jnp.minimum(jnp.arange(num), last), size, bound)
+    return permute(round_words(key), jnp.minimum(jnp.arange(num), last), size, bound, least)
 
 
-def permute(words: UInt32[Array, "8"], index: Array, size: Any, bound: int | None = None) -> Array:
+def permute(
+    words: UInt32[Array, "8"], index: Array, size: Any, bound: int | None = None, least: int = 0
+) -> Array:
     """The value of a keyed permutation of `range(size)` at each index, as int32.
 
     An unbalanced Feistel network on the near-tight domain a 2^b >= size, a = ceil(size / 2^b),
@@ -52,16 +57,29 @@ def permute(words: UInt32[Array, "8"], index: Array, size: Any, bound: int | Non
         index: integers below `size`.
         size: the length of the range; may be traced.
         bound: a static upper bound of `size`; needed if `size` is traced.
+        least: a static lower bound of `size`: above 256 it saves a sort.
 
     Reference:
         Black and Rogaway (2002), Ciphers with arbitrary finite domains: the generalised Feistel and
         cycle-walking constructions. The round function here is a 32-bit integer hash, not a cipher.
     """
     bound = int(size) if bound is None else bound
-    if bound <= _SMALL:
+    if bound <= SMALL:
         return _sorted(words, size, bound)[index]
-    static = size if isinstance(size, int) else None
-    low_bits = _low_bits(bound if static is None else static)
+    if isinstance(size, int):
+        return _walked(words, index, size, _low_bits(size))
+    # the domain is that of the size, not of its bound: in one far too wide the network moves half
+    # of the bits alone, and the walk back into the range undoes what it did
+    size = jnp.asarray(size, jnp.uint32)
+    walked = lambda: _walked(words, index, size, _traced_low_bits(size))
+    if least > SMALL:
+        return walked()
+    sort = lambda: _sorted(words, size, SMALL)[jnp.minimum(index, SMALL - 1)]
+    return jax.lax.cond(size > SMALL, walked, sort)
+
+
+def _walked(words: Array, index: Array, size: Any, low_bits: Any) -> Array:
+    """The network's values, and of those past the range the next on their cycle inside."""
     size = jnp.asarray(size, jnp.uint32)
     high = jnp.maximum((size + jnp.uint32((1 << low_bits) - 1)) >> low_bits, 1)
     value = _network(words, index.astype(jnp.uint32), high, low_bits)
@@ -80,6 +98,15 @@ def _low_bits(size: int) -> int:
     half = max(1, (size - 1).bit_length() // 2)
     wide_enough = [b for b in range(half + 1, half - 4, -1) if b >= 5 and size >> b < 1 << 15]
     return min(wide_enough or [half], key=lambda b: -size % (1 << b))
+
+
+def _traced_low_bits(size: UInt32[Array, ""]) -> UInt32[Array, ""]:
+    """`_low_bits` of a size above 256."""
+    half = (32 - jax.lax.clz(size - 1)) // 2
+    bits = half + 1 - jnp.arange(5, dtype=jnp.uint32)
+    past = -size % (jnp.uint32(1) << bits)
+    wide_enough = (bits >= 5) & (size >> bits < 1 << 15)
+    return bits[jnp.argmin(jnp.where(wide_enough, past, jnp.uint32(2**32 - 1)))]
 
 
 def _sorted(words: Array, size: Any, bound: int) -> Array:
