@@ -37,7 +37,8 @@ def quick_jit(function: Callable) -> Callable:
 
     @cache
     def compiled() -> Callable:
-        return eqx.filter_jit(function, compiler_options=quick_options())
+        options: Any = {"compiler_options": quick_options()}
+        return eqx.filter_jit(function, **options)
 
     @wraps(function)
     def call(*args: Any) -> Any:

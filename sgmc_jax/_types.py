@@ -144,6 +144,11 @@ class Kernel(eqx.Module):
         """`refresh`, after the target or the data have changed too, as for a block of `gibbs`."""
         return self.refresh(key, state, data)
 
+    def made_with(self) -> PyTree:
+        """What of the kernel a state was made with: where it is another one, or the data are, a run
+        that goes on takes over the position alone."""
+        return self
+
     def resize(self, capacity: int) -> Kernel:
         """The kernel with so many slots, or as it is if it has none."""
         return self if self.capacity is None else replace(self, capacity=capacity)  # type: ignore
@@ -230,6 +235,8 @@ class Estimator(eqx.Module):
     """Whether the data may be a batch that stands for more."""
     tells_covariance: ClassVar[bool] = False
     """Whether estimates have a `covariance`, for letters to subtract from their noise."""
+    independent: ClassVar[bool] = True
+    """Whether the noise is new in each step, as noise that is subtracted must be."""
 
     @property
     def cost(self) -> Cost | None:
@@ -309,7 +316,12 @@ class BatchEstimator(Estimator):
 
     def on(self, batch: Any, position: Position) -> Estimate:
         """The estimate from `batch` at `position`."""
-        return optax.tree.add(self.prior(position), self.items(batch, position))
+        whole = optax.tree.add(self.prior(position), self.items(batch, position))
+        return self.finish(whole, position)
+
+    def finish(self, estimate: Estimate, position: Position) -> Estimate:
+        """What becomes of the prior term and the items of all shards: their sum as it is."""
+        return estimate
 
     def estimate(
         self, key: Key, estate: PyTree, position: Position, data: Data

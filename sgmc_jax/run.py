@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 
 from ._types import Data
 from .advice import means, remarks
+from .checkpoint import contents, shapes
 from .inference_data import to_arviz
 from .model import Model
 from .named import named, scalars, without_items
@@ -44,6 +45,35 @@ class Moments(NamedTuple):
     weight: Array
 
 
+class MadeWith:
+    """What a run was made with, by which one that goes on from it tells whether that has changed.
+
+    Data are compared by their values where they are other arrays; those of streams are not. A run
+    that was pickled has lost it, and is taken for one of the same kernel and data.
+    """
+
+    def __init__(self, kernel: PyTree = None, data: PyTree = None):
+        self.parts = None if kernel is None else (kernel, data)
+
+    def __reduce__(self) -> tuple:
+        return MadeWith, ()
+
+    def agrees(self, other: MadeWith) -> bool:
+        if self.parts is None or other.parts is None:
+            return True
+        (kernel, data), (own, seen) = self.parts, other.parts
+        return bool(eqx.tree_equal(kernel, own)) and _same_arrays(data, seen)
+
+
+def _same_arrays(x: PyTree, y: PyTree) -> bool:
+    (left, structure), (right, other) = map(jax.tree.flatten, (x, y))
+    if structure != other:
+        return False
+    if all(a is b for a, b in zip(left, right)):
+        return True
+    return shapes(x) == shapes(y) and contents(x) == contents(y)
+
+
 class Run(eqx.Module):
     """The result of `sample`; unpacks as `trace, info, state`, and can be continued.
 
@@ -55,6 +85,7 @@ class Run(eqx.Module):
         stopped: the step at which each chain turned non-finite, or -1.
         num_steps: the number of steps made in all.
         begun: those of them that an earlier run had made.
+        made_with: of the kernel and the data, what a run that goes on compares its own with.
     """
 
     trace: PyTree
@@ -65,6 +96,7 @@ class Run(eqx.Module):
     axes: tuple[str, ...] = eqx.field(static=True)
     capacity: int | None = eqx.field(static=True, default=None)
     begun: int = eqx.field(static=True, default=0)
+    made_with: MadeWith = eqx.field(static=True, default=MadeWith())
 
     def __iter__(self) -> Iterator[Any]:
         yield from (self.trace, self.info, self.state)
@@ -72,7 +104,8 @@ class Run(eqx.Module):
     def extend(self, later: Run) -> Run:
         """This run and one that went on from it, `sample(..., position=run)`, as one.
 
-        With the same key, and no burn-in between, the draws are those of one longer run.
+        With the same key, no burn-in between, and a `thin` that divides this run's steps, the draws
+        are those of one longer run.
 
         Args:
             later: of the same chains, with what else they keep; if slots were added, the earlier

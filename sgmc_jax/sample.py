@@ -17,7 +17,7 @@ from .collective import Collective
 from .combinators import require_kernel
 from .contract import Contract
 from .engines import Engine, num_rows
-from .run import Run
+from .run import MadeWith, Run
 from .runner.chains import Chains, one_kernel
 from .runner.guard import guarded_step
 from .runner.host import Host
@@ -111,7 +111,8 @@ def sample(
         kernel: any kernel; with `kernel_axis=0` a stack of kernels, as `eqx.filter_vmap` makes one.
         position: one position for all chains; or, with `position_axis=0`, one for each; or a
             function `key -> position`, for dispersed starts; or a `Run`, to go on where it ended
-            (`run.extend` joins the two).
+            (`run.extend` joins the two); with other data or another gradient it is taken at its
+            positions alone.
             A module (of Equinox, say) is a position, and is never called.
         data: a pytree of arrays with one leading item axis, or `None`; or, for kernels whose
             batcher is `Given`, a function `i -> batch`, an iterator of batches, or what gives one
@@ -195,12 +196,14 @@ def sample(
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
     layout = Layout(engine, over, num_chains, kernel_axis is not None, plan.has_slots)
+    made_with = MadeWith(kernel.made_with(), None if plan.streamed else data)
+    start.changed = start.run is not None and not made_with.agrees(start.run.made_with)
     chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
     chains.start(start, source.first)
-    host = Host(chains, source, start.num_steps, num_steps, burn_in)
+    host = Host(chains, source, start.num_steps, num_steps, burn_in, made_with)
     if checkpoint is not None:
         own = plan._replace(comm=None, num_rows=None, num_items=None, whole_blocks=False)
-        static = (own, num_chains, burn_in, thin)
+        static = (own, num_chains, burn_in, thin, start.num_steps)
         prints = fingerprint(key=tuple(roots), kernel=kernel, settings=static)
         host.resume(Checkpoint(checkpoint, prints | data_fingerprint(source)))
     return host.run(chunk, progress, on_error)

@@ -131,6 +131,13 @@ class Splitting(Kernel):
                 f"grad, {estimated}, tells the covariance of its noise, which no letter of the "
                 f"word {word!r} can subtract"
             )
+        given = any(piece.subtracts for piece in self.pieces.values())
+        if not grad.independent and (estimated or given):
+            raise ValueError(
+                "noise_covariance cannot be subtracted from the noise of batches that depend on "
+                "those of earlier steps, such as Epoch's, which adds up to nearly nothing: let "
+                "them be Uniform"
+            )
         for letter, piece in self.pieces.items():
             if piece.straight and not (self.space.embedded and isinstance(self.space, Euclidean)):
                 name = f"piece {letter!r}, {type(piece).__name__},"
@@ -161,6 +168,10 @@ class Splitting(Kernel):
         # a metric of the space's own may be another one with other blocks, and the law with it
         stale = not (self.space.flat and self.space.embedded)
         return self._renewed(self.grad.retarget, as_keys(key), self._heated(state), data, stale)
+
+    def made_with(self) -> PyTree:
+        # neither step size nor letters, so that a run may go on with others
+        return self.grad, self.space, self.temperature
 
     def _heated(self, state: SplittingState) -> SplittingState:
         """The state at this kernel's temperature: the law of v / sqrt(T) knows no other block.

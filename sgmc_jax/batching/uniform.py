@@ -40,6 +40,8 @@ class Batcher(eqx.Module):
     """Whether the data argument is itself a batch."""
     distinct: ClassVar[bool] = True
     """Whether no batch holds an item twice."""
+    independent: ClassVar[bool] = True
+    """Whether a batch does not depend on those of earlier steps."""
 
     @property
     def cost(self) -> Cost | None:
@@ -153,13 +155,15 @@ class Epoch(Batcher):
 
     The last batch of an epoch holds what is left, padded with weight 0; each batch, taken alone,
     is a uniform subset with weights N / (its number of items). Batches of one epoch are not
-    independent.
+    independent: their noises add up to nearly nothing, so that a sampler from which a noise
+    covariance is subtracted is too cold.
 
     Args:
         batch_size: the number of items n, at most N.
     """
 
     batch_size: int = eqx.field(static=True)
+    independent: ClassVar[bool] = False
 
     def __check_init__(self):
         _checks.whole("batch_size", self.batch_size)

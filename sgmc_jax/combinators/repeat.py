@@ -42,6 +42,9 @@ class Repeat(Kernel):
     def retarget(self, key: Key, state: Any, data: Data) -> Any:
         return self.kernel.retarget(key, state, data)
 
+    def made_with(self) -> Any:
+        return self.kernel.made_with()
+
     def resize(self, capacity: int) -> Repeat:
         return replace(self, kernel=self.kernel.resize(capacity))
 

@@ -60,6 +60,9 @@ class AllReduce(Wrapper, BatchEstimator):
     def difference(self, batch: Any, position: Position, centre: Position) -> Estimate:
         return self.comm.psum(self.inner.difference(batch, position, centre))
 
+    def finish(self, estimate: Estimate, position: Position) -> Estimate:
+        return self.inner.finish(estimate, position)
+
     def per_item(self, batch: Any, position: Position) -> PyTree:
         return self.inner.per_item(batch, position)
 

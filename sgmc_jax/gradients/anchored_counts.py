@@ -91,8 +91,8 @@ class AnchoredCounts(MinibatchCounts):
         gap = optax.tree.sub(expected.value, batch.anchor)
         return Estimate(_tree.axpy(-self.rho, gap, plain))
 
-    def on(self, batch: AllocationBatch, position: Position) -> Estimate:
-        return floored(super().on(batch, position), self.prior(position))
+    def finish(self, estimate: Estimate, position: Position) -> Estimate:
+        return floored(estimate, self.prior(position))
 
 
 class ExpectedCounts(Summand):

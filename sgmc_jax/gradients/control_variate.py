@@ -93,6 +93,10 @@ class ControlVariate(BatchEstimator):
             _checks.positive("radius", self.radius)
 
     @property
+    def independent(self) -> bool:
+        return self.inner.independent
+
+    @property
     def streams(self) -> bool:
         return self.inner.streams
 

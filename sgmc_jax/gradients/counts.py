@@ -196,17 +196,19 @@ class TableCounts(Counts):
         self, key: Key, estate: TableState, position: Position, data: Data
     ) -> tuple[Estimate, TableState]:
         (batch, old, new), kept = self._kept.redraw(key, estate.kept, position, data)
-        real = batch.weight > 0
-        change = jax.tree.map(
-            jnp.subtract,
-            self._counts(position, batch.items, new, real),
-            self._counts(position, batch.items, old, real),
-        )
-        value = self._value(position, estate.counts, change, batch)
-        return value, TableState(kept, optax.tree.add(estate.counts, change))
 
-    def _value(self, position: Position, counts: PyTree, change: PyTree, batch: Batch) -> Estimate:
-        """The estimate, given the counts before the batch and their change by it."""
+        def change(weight: Array) -> PyTree:
+            counts = [self._counts(position, batch.items, z, weight) for z in (new, old)]
+            return optax.tree.sub(*counts)
+
+        own = change(batch.weight > 0)
+        value = self._value(position, estate.counts, own, lambda: change(batch.weight))
+        return value, TableState(kept, optax.tree.add(estate.counts, own))
+
+    def _value(
+        self, position: Position, counts: PyTree, change: PyTree, weighted: Callable[[], PyTree]
+    ) -> Estimate:
+        """The estimate, given the counts before the batch and their change by it, and weighted."""
         prior = self.prior(position).value
         return Estimate(jax.tree.map(lambda a, n, d: a + n + d, prior, counts, change))
 
@@ -230,16 +232,16 @@ class SAGACounts(TableCounts):
     Args:
         allocate: as for `MinibatchCounts`.
         alpha: as for `MinibatchCounts`.
-        batcher: which items a step sees, each at most once and all with equal weights.
+        batcher: which items a step sees, each at most once.
 
     Raises:
         TypeError: if the data is streamed (`Given`) or a batch may hold an item twice.
     """
 
-    def _value(self, position: Position, counts: PyTree, change: PyTree, batch: Batch) -> Estimate:
-        weight = jnp.max(batch.weight)
-        scaled = jax.tree.map(lambda d: weight.astype(d.dtype) * d, change)
-        plain = super()._value(position, counts, scaled, batch)
+    def _value(
+        self, position: Position, counts: PyTree, change: PyTree, weighted: Callable[[], PyTree]
+    ) -> Estimate:
+        plain = super()._value(position, counts, weighted(), weighted)
         return floored(plain, self.prior(position))
 
 

@@ -70,6 +70,10 @@ class Minibatch(BatchEstimator):
             )
 
     @property
+    def independent(self) -> bool:
+        return self.batcher.independent
+
+    @property
     def exact(self) -> bool:
         return self.batcher.exact
 

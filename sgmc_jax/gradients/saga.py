@@ -97,6 +97,10 @@ class SAGA(Estimator):
         self._kept.check()
 
     @property
+    def independent(self) -> bool:
+        return self.inner.independent
+
+    @property
     def cost(self) -> Cost | None:
         return self.inner.cost
 

@@ -51,6 +51,10 @@ class SVRG(Estimator):
         refuse_streams("SVRG", self.inner)
 
     @property
+    def independent(self) -> bool:
+        return self.inner.independent
+
+    @property
     def cost(self) -> Cost | None:
         batches = times(2, self.inner.cost)
         return None if batches is None else batches.plus(Cost(passes=1 / self.every))

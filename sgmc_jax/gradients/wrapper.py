@@ -26,6 +26,10 @@ class Wrapper(Estimator):
         return self.inner.streams
 
     @property
+    def independent(self) -> bool:
+        return self.inner.independent
+
+    @property
     def tells_covariance(self) -> bool:
         return self.inner.tells_covariance
 

@@ -22,6 +22,7 @@ from .start import Start
 
 _BUFFER_BYTES = 16 * 2**20
 _MAX_SLOTS = 2**16
+_ANEW = 2**31 - 1  # less the steps made, the index of a key that nothing else is given
 
 
 class Chains:
@@ -64,11 +65,11 @@ class Chains:
 
     def start(self, start: Start, data: PyTree) -> None:
         """Initialise every chain, or take up a run where it ended."""
-        if start.run is not None:
-            self._restart(start.run)
-            return
         axis = 0 if self.layout.kernels else None
         one_kernel(self.kernel, axis).check(start.one, data)
+        if start.run is not None:
+            self._restart(start.run, start.changed)
+            return
         _checks.finite("position", start.value)
         value, self.stacked = start.value, start.stacked
         if self.stacked:
@@ -78,18 +79,35 @@ class Chains:
         )
         self._plan_buffers()
 
-    def _restart(self, run: Run) -> None:
+    def _restart(self, run: Run, changed: bool) -> None:
         if run.axes != self.layout.axes:
             raise ValueError(
                 f"position has the axes {run.axes}, but this run has {self.layout.axes}"
             )
+        number = self.layout.num_chains
+        if number is not None and run.stopped.shape[-1] != number:
+            raise ValueError(
+                f"num_chains must be {run.stopped.shape[-1]}, those of the run in `position`, got "
+                f"{number}"
+            )
         if run.capacity is not None and run.capacity != self.capacity:
             self.kernel, self.capacity = self.kernel.resize(run.capacity), run.capacity
-        self._begin_at(run.state, run.stopped)
+        if not changed:
+            self._begin_at(run.state, run.stopped)
+            return
+        # what the states hold besides their positions is of another target
+        seen = self._put_seen(run.state.position, run.stopped)
+        rest = (self.index, self.first_data, self.roots, np.int32(_ANEW - run.num_steps))
+        self.carry, self.template = self._programs().anew(self._params, *seen, *rest)
+        self._plan_buffers()
+
+    def _put_seen(self, *seen: PyTree) -> PyTree:
+        """What belongs to each chain, as seen from outside, as the shards get it."""
+        return self.layout.put_chains(jax.tree.map(jnp.asarray, seen), int(self.layout.kernels))
 
     def _begin_at(self, state: Any, stopped: Any) -> None:
         """The carry of a state as seen from outside."""
-        seen = self.layout.put_chains((state, jnp.asarray(stopped)), int(self.layout.kernels))
+        seen = self._put_seen(state, stopped)
         programs = self._programs()
         self.carry, self.template = programs.restart(self._params, *seen, self.first_data)
         self._plan_buffers()
@@ -119,6 +137,8 @@ class Chains:
             buffers of the draws kept, filled from the front.
         """
         traced = tuple(np.int32(x) for x in span)
+        first, num_steps, burn_in = span
+        kept = lambda end: max(end - burn_in, 0) // self.plan.thin
         while True:
             carry, buffers = self._programs().chunk(
                 self._params, self.carry, self.index, batches, self.roots, traced
@@ -127,6 +147,9 @@ class Chains:
                 self.carry = carry
                 return self.layout.fetch(buffers)
             self.grow(2 * self.capacity)  # the chunk again, from its start, with its keys
+            # draws are larger now, but there are as many
+            slots = max(self.plan.slots, kept(first + num_steps) - kept(first))
+            self.plan = self.plan._replace(slots=slots)
 
     def grow(self, capacity: int) -> None:
         """The kernel and every chain's state, with room for `capacity` slots."""

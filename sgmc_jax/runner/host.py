@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 from ..advice import remarks
 from ..checkpoint import Checkpoint
 from ..contract import slot_infos
-from ..run import Run, RunInfo
+from ..run import MadeWith, Run, RunInfo
 from .chains import Chains
 from .draws import Draws
 from .stream import Resident, Stream
@@ -32,11 +32,19 @@ class Host:
         origin: the steps made by an earlier run that this one goes on from.
         length: the steps to make.
         burn_in: those of them that are not kept.
+        made_with: what the run remembers of kernel and data.
     """
 
     def __init__(
-        self, chains: Chains, source: Resident | Stream, origin: int, length: int, burn_in: int
+        self,
+        chains: Chains,
+        source: Resident | Stream,
+        origin: int,
+        length: int,
+        burn_in: int,
+        made_with: MadeWith,
     ):
+        self.made_with = made_with
         self.chains, self.source = chains, source
         self.origin = self.num_steps = origin
         self.length, self.burn_in = length, origin + burn_in
@@ -80,7 +88,7 @@ class Host:
             self.draws.append(draws, self._num_kept(at["num_steps"]))
         self.num_steps = meta["num_steps"]
         if isinstance(self.source, Stream):
-            self.source.skip(self.num_steps)
+            self.source.skip(done)
 
     def _save(self, segment: PyTree) -> None:
         if self.checkpoint is None:
@@ -178,9 +186,8 @@ class Host:
         for remark in remarks(info.kernel, each):
             warnings.warn(remark, stacklevel=4)
         capacity = self.chains.capacity
-        return Run(
-            trace, info, carry.state, stopped, self.num_steps, axes, capacity, begun=self.origin
-        )
+        last = (self.origin, self.made_with)
+        return Run(trace, info, carry.state, stopped, self.num_steps, axes, capacity, *last)
 
     def _finite(self, stopped: np.ndarray) -> np.ndarray:
         """Whether each chain was still finite at each kept draw."""

@@ -98,7 +98,7 @@ def _add_moments(
 
     def leaf(x: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
         share_x = share.astype(mean.dtype)
-        delta = x - mean
+        delta = jnp.where(share > 0, x - mean, 0)  # what weighs nothing may not be finite
         return mean + share_x * delta, (1 - share_x) * (variance + share_x * delta**2)
 
     pairs = jax.tree.map(leaf, value, moments.mean, moments.variance)

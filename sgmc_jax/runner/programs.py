@@ -93,6 +93,8 @@ class Layout(NamedTuple):
         if self.over != "data" or num_rows is None:
             return data
         if isinstance(data, Shard):  # batches with numbers of real items, which all shards are told
+            longest = jax.tree.leaves(data.items)[0].shape[axis]
+            num_rows = max(num_rows, -(-longest // self.engine.size))
             rest = [np.broadcast_to(x, (self.engine.size, *np.shape(x))) for x in data[1:]]
             items = split_items(data.items, self.engine.size, num_rows, axis)
             return self.engine.put(Shard(items, *rest))
@@ -117,10 +119,12 @@ class Static:
 
 
 class Programs(NamedTuple):
-    """The compiled functions of a run: two ways to begin, to go on, and to leave and come back."""
+    """The compiled functions of a run: to begin at a position, at a state, and at the position of
+    a state that another target has left; to go on, and to leave and come back."""
 
     init: Callable
     restart: Callable
+    anew: Callable
     chunk: Callable
     unload: Callable
     load: Callable
@@ -175,6 +179,12 @@ def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Progr
         carry, template = begin(static.kernel(params), place(state, plan), shard(data))
         return carry._replace(stopped=stopped), template
 
+    def anew(params, position, stopped, chain, data, roots, step):
+        kernel, data = static.kernel(params), shard(data)
+        key = jax.random.fold_in(root(roots.init, chain, plan.impl), step)
+        carry, template = begin(kernel, kernel.init(key, place(position, plan), data), data)
+        return carry._replace(stopped=stopped), template
+
     def chunk(params, carry, chain, data, roots, span):
         def of_step(i: Any) -> PyTree:
             return shard(jax.tree.map(lambda x: x[i], data) if plan.streamed else data)
@@ -191,6 +201,7 @@ def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Progr
     return Programs(
         init=layout.compile(init, _PARAMS, position, _CHAIN, _DATA, _SAME),
         restart=layout.compile(restart, _PARAMS, _SEEN, _SEEN, _DATA),
+        anew=layout.compile(anew, _PARAMS, _SEEN, _SEEN, _CHAIN, _DATA, _SAME, _SAME),
         chunk=layout.compile(chunk, _PARAMS, _CARRY, _CHAIN, _DATA, _SAME, _SAME),
         unload=layout.compile(unload, _CARRY),
         load=layout.compile(load, _SEEN),

@@ -24,12 +24,13 @@ class Start:
         stacked: which of the two.
         one: the position of one chain.
         num_steps: how many steps have been made before.
+        changed: whether the run to go on from was made with another target or other data.
     """
 
     def __init__(
         self, position: Any, axis: Any, num_chains: int | None, root: jax.Array, impl: str
     ):
-        self.run, self.num_steps = None, 0
+        self.run, self.num_steps, self.changed = None, 0, False
         if isinstance(position, Run):
             self.run, self.num_steps = position, position.num_steps
             lead = len(position.axes) - 1

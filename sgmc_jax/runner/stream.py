@@ -70,8 +70,14 @@ class Stream:
         """Pass over batches that an earlier run has used; a function needs no such help."""
         if self.function is None and num_batches:
             self.pending = []
-            for _ in range(num_batches - 1):  # the first one has been read already
-                self._next(0)
+            try:
+                for _ in range(num_batches - 1):  # the first one has been read already
+                    self._next(0)
+            except StopIteration:
+                raise ValueError(
+                    f"data must have the {num_batches} batches that the checkpoint's run has used, "
+                    "got an iterator that ended before"
+                ) from None
 
     def take(self, start: int, num: int, length: int) -> tuple[int, PyTree]:
         """What `read` returns, which may have been read already."""
@@ -91,7 +97,7 @@ class Stream:
 
         Returns:
             how many they are, fewer than `num` where the iterator ends, and the batches: arrays,
-            or a `Shard` of arrays where some are shorter than others.
+            or a `Shard` of arrays where some are not as long as the first one.
 
         Raises:
             StopIteration: if the iterator has ended.
@@ -112,9 +118,9 @@ class Stream:
         self.num_rows = max(self.num_rows, int(sizes.max()))
         stack = lambda *x: jnp.asarray(np.stack([padded(x, self.num_rows) for x in x]))
         items = jax.tree.map(stack, *batches)
-        return num, items if np.all(sizes == self.num_rows) else Shard(
-            items, sizes, 0 * sizes, sizes
-        )
+        if np.all(sizes == self.num_items) and self.num_rows == self.num_items:
+            return num, items
+        return num, Shard(items, sizes, 0 * sizes, sizes)
 
     def _next(self, index: int) -> PyTree:
         return as_arrays(next(self.iterator) if self.function is None else self.function(index))

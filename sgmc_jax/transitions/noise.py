@@ -29,8 +29,8 @@ class NoiseCovariance(eqx.Module):
 
     Args:
         covariance: `None` (no correction), a number (V = number times the identity), a pytree like
-            the position (a diagonal V), or a matrix over the raveled position. It is the covariance
-            of the estimate of the *total* gradient.
+            the position (a diagonal V), or a square matrix over the raveled position. It is the
+            covariance of the estimate of the *total* gradient.
         root: R, (d, d), or `None` for the identity.
 
     Raises:
@@ -48,7 +48,7 @@ class NoiseCovariance(eqx.Module):
         covariance = jax.tree.map(_checks.real("noise_covariance"), covariance)
         if not all(leaf.size for leaf in jax.tree.leaves(covariance)):
             raise ValueError("noise_covariance must have numbers, got an array without any")
-        is_matrix = isinstance(covariance, jax.Array) and covariance.ndim == 2
+        is_matrix = isinstance(covariance, jax.Array) and _square(covariance)
         if is_matrix:
             check_symmetric("noise_covariance", covariance)
         if is_matrix or root is not None:
@@ -78,6 +78,12 @@ class NoiseCovariance(eqx.Module):
         if self.eigenvalues is None or self.root is not None:
             return
         if self.basis is not None:
+            if getattr(position, "shape", None) == self.basis.shape != (1, 1):
+                raise ValueError(
+                    "noise_covariance of a position that is one square matrix is taken for the "
+                    "matrix over the raveled position: for the variances of its entries let both "
+                    'be in a dict, such as {"x": position}'
+                )
             check_size("noise_covariance", self.basis, position)
             return
         if jax.tree.structure(self.eigenvalues) == jax.tree.structure(position):
@@ -280,6 +286,10 @@ def _is_matrix(covariance: PyTree, position: Position) -> bool:
         return True
     _returned.like("the covariance of the estimate", covariance, position, "the position")
     return False
+
+
+def _square(x: Array) -> bool:
+    return x.ndim == 2 and x.shape[0] == x.shape[1]
 
 
 def _is_number(x: Any) -> bool:

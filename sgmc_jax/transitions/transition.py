@@ -56,8 +56,15 @@ class Transition(eqx.Module):
     corrects: ClassVar[bool] = False
     """Whether its noise makes up for the field's, whose covariance is in the phase."""
 
-    # with an annotation it would come first among the fields of a subclass
+    # with annotations they would come first among the fields of a subclass
     temperature = None  # type: Any
+    noise_covariance = None  # type: Any
+
+    @property
+    def subtracts(self) -> bool:
+        """Whether the covariance of the field's noise has been given to it."""
+        given = self.noise_covariance
+        return given is not None and given.eigenvalues is not None
 
     def at(self, count: Array) -> Transition:
         """The piece as it is at a step: with its temperature, where that is a schedule."""

@@ -1,0 +1,156 @@
+"""A run that goes on from another: bit for bit where target and data are the same."""
+
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import (
+    SAGA,
+    SVRG,
+    AllReduce,
+    ControlVariate,
+    Full,
+    FunctionModel,
+    Given,
+    Minibatch,
+    Uniform,
+    Vmap,
+    mala,
+    repeat,
+    sample,
+    sgld,
+)
+from sgmc_jax.runner import chains
+from tests.composition.slots import BirthAndDeath, X
+
+KEY = jax.random.key(0)
+Y = jax.random.normal(jax.random.key(1), (100,))
+MODEL = FunctionModel(lambda x: -0.005 * x**2, lambda x, y: -0.5 * (y - x) ** 2)
+
+
+def anchored(centre, step_size=1e-3):
+    return sgld(ControlVariate(Minibatch(MODEL, Uniform(10)), jnp.asarray(centre)), step_size)
+
+
+def mean(y):
+    return float(y.sum() / (len(y) + 0.01))
+
+
+KERNELS = {
+    "control variate": anchored(0.0),
+    "svrg": sgld(SVRG(Minibatch(MODEL, Uniform(10)), 10_000), 1e-3),
+    "saga": sgld(SAGA(Minibatch(MODEL, Uniform(10))), 1e-3),
+    "inside repeat": repeat(anchored(0.0), 3),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_other_data_are_the_target_from_the_first_step_on(name):
+    """The sums kept of the old data would shift the mean by half of what two is away."""
+    before = sample(KEY, KERNELS[name], jnp.zeros(()), Y, num_steps=50)
+    more = jnp.concatenate([Y, Y + 2.0])
+    run = sample(KEY, KERNELS[name], before, more, num_steps=3_000, burn_in=100)
+    assert abs(run.trace.mean() - mean(more)) < 0.02
+
+
+def test_another_centre_too():
+    before = sample(KEY, anchored(0.0), jnp.zeros(()), Y, num_steps=50)
+    run = sample(KEY, anchored(1.0), before, Y, num_steps=3_000, burn_in=100)
+    assert abs(run.trace.mean() - mean(Y)) < 0.03
+
+
+def test_a_metropolis_test_compares_with_the_density_of_the_new_data():
+    before = sample(KEY, mala(Minibatch(MODEL, Full()), 5e-3), jnp.zeros(()), Y, num_steps=50)
+    more = jnp.concatenate([Y, Y + 0.3, Y - 5, Y + 5])
+    run = sample(KEY, mala(Minibatch(MODEL, Full()), 5e-4), before, more, num_steps=200)
+    assert run.info.acceptance.mean() > 0.9
+
+
+def test_without_it_the_old_target_stays(monkeypatch):
+    monkeypatch.setattr("sgmc_jax.run.MadeWith.agrees", lambda self, other: True)
+    before = sample(KEY, anchored(0.0), jnp.zeros(()), Y, num_steps=50)
+    more = jnp.concatenate([Y, Y + 2.0])
+    run = sample(KEY, anchored(0.0), before, more, num_steps=3_000, burn_in=100)
+    assert abs(run.trace.mean() - mean(more)) > 0.5
+
+
+@pytest.mark.parametrize("copy", [lambda y: y, np.array, jnp.array], ids=["same", "numpy", "jax"])
+def test_the_same_data_are_gone_on_with_bit_for_bit(copy):
+    kernel, args = KERNELS["saga"], {"num_chains": 3}
+    whole = sample(KEY, kernel, jnp.zeros(()), Y, num_steps=30, **args)
+    half = sample(KEY, kernel, jnp.zeros(()), Y, num_steps=15, **args)
+    again = sample(
+        KEY, sgld(SAGA(Minibatch(MODEL, Uniform(10))), 1e-3), half, copy(Y), **args, num_steps=15
+    )
+    assert np.array_equal(half.extend(again).trace, whole.trace)
+
+
+def test_a_run_that_was_pickled_goes_on():
+    kernel = KERNELS["saga"]
+    half = sample(KEY, kernel, jnp.zeros(()), Y, num_steps=15)
+    restored = pickle.loads(pickle.dumps(half.made_with))
+    assert restored.agrees(half.made_with) and half.made_with.agrees(restored)
+    assert half.made_with.parts is not None and restored.parts is None
+
+
+def test_another_step_size_is_no_other_target():
+    """A table that cannot be drawn anew is gone on with."""
+    half = sample(KEY, anchored(0.0), jnp.zeros(()), Y, num_steps=5)
+    run = sample(KEY, anchored(0.0, 2e-3), half, Y, num_steps=5)
+    assert run.made_with.agrees(half.made_with)
+
+
+def test_other_numbers_of_chains_are_refused():
+    half = sample(KEY, anchored(0.0), jnp.zeros(()), Y, num_steps=5, num_chains=4)
+    with pytest.raises(ValueError, match="num_chains must be 4, those of the run.*got 8"):
+        sample(KEY, anchored(0.0), half, Y, num_steps=5, num_chains=8)
+
+
+# -------------------------------------------------------------------------------- streams
+
+STREAMED = sgld(Minibatch(MODEL, Given(100)), 1e-2)
+
+
+def batches(num):
+    return iter([np.full(4, i, np.float32) for i in range(num)])
+
+
+def test_a_run_that_went_on_is_resumed_at_its_own_batch(tmp_path):
+    """Its iterator begins with it, not with the run before."""
+    first = sample(KEY, STREAMED, jnp.zeros(()), batches(10), num_steps=10)
+    whole = sample(KEY, STREAMED, first, batches(40), num_steps=20)
+    sample(KEY, STREAMED, first, batches(40), num_steps=10, checkpoint=tmp_path)
+    run = sample(KEY, STREAMED, first, batches(40), num_steps=20, checkpoint=tmp_path)
+    assert np.array_equal(run.trace, whole.trace)
+    with pytest.raises(ValueError, match="the 20 batches that the checkpoint's run has used"):
+        sample(KEY, STREAMED, first, batches(15), num_steps=30, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="another run, with another settings"):
+        sample(KEY, STREAMED, run, batches(40), num_steps=20, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("first,others", [(3, 4), (3, 5), (4, 3)])
+def test_batches_longer_than_the_first_on_shards(first, others):
+    kernel = sgld(AllReduce(Minibatch(MODEL, Given(100))), 1e-3)
+    data = lambda i: np.arange(first if i == 0 else others, dtype=np.float32) ** 2
+    args = {"num_steps": 12, "chunk": 4}
+    alone = sample(KEY, kernel, jnp.zeros(()), data, **args)
+    shards = sample(KEY, kernel, jnp.zeros(()), data, **args, engine=Vmap(2, over="data"))
+    np.testing.assert_allclose(shards.trace, alone.trace, rtol=1e-5)
+
+
+# --------------------------------------------------------------------------------- growth
+
+
+@pytest.mark.parametrize("chunk", [None, 40])
+def test_a_chunk_that_fills_its_buffers_is_made_again_whole(chunk, monkeypatch):
+    """Draws are larger after growth, and the buffers would hold fewer of them."""
+    monkeypatch.setattr(chains, "_BUFFER_BYTES", 2_000)
+    few, many = (
+        sample(KEY, BirthAndDeath(capacity), None, X, num_steps=120, chunk=chunk)
+        for capacity in (4, 64)
+    )
+    assert few.capacity > 4
+    assert np.array_equal(few.info.active, many.info.active)
