@@ -1,6 +1,7 @@
 """A run that goes on from another: bit for bit where target and data are the same."""
 
 import pickle
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,21 +13,31 @@ from sgmc_jax import (
     SVRG,
     AllReduce,
     ControlVariate,
+    EmpiricalFisher,
+    Epoch,
     Full,
     FunctionModel,
     Given,
+    Kernel,
     Minibatch,
     Uniform,
     Vmap,
     mala,
     repeat,
     sample,
+    sghmc,
     sgld,
 )
 from sgmc_jax.runner import chains
 from tests.composition.slots import BirthAndDeath, X
 
 KEY = jax.random.key(0)
+
+
+class Counter(NamedTuple):
+    position: jax.Array
+
+
 Y = jax.random.normal(jax.random.key(1), (100,))
 MODEL = FunctionModel(lambda x: -0.005 * x**2, lambda x, y: -0.5 * (y - x) ** 2)
 
@@ -139,6 +150,43 @@ def test_batches_longer_than_the_first_on_shards(first, others):
     alone = sample(KEY, kernel, jnp.zeros(()), data, **args)
     shards = sample(KEY, kernel, jnp.zeros(()), data, **args, engine=Vmap(2, over="data"))
     np.testing.assert_allclose(shards.trace, alone.trace, rtol=1e-5)
+
+
+# ------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("wrap", [lambda g: g, AllReduce, lambda g: ControlVariate(g, 0.0)])
+def test_noise_that_adds_up_to_nothing_is_not_subtracted(wrap):
+    """That of an epoch: a chain from which its covariance is taken has half of the variance."""
+    grad = wrap(Minibatch(MODEL, Epoch(10)))
+    sgld(grad, 1e-3)
+    for make in (
+        lambda: sgld(grad, 1e-3, noise_covariance=900.0),
+        lambda: sghmc(EmpiricalFisher(grad), 1e-3, 1.0),
+    ):
+        with pytest.raises(ValueError, match="batches that depend on those of earlier steps"):
+            make()
+
+
+def test_variances_of_a_matrix_of_parameters():
+    """An array that is not square is one like the position; of square ones a message tells more."""
+    model = FunctionModel(lambda x: -0.5 * jnp.sum(x**2))
+    start, grad = jnp.zeros((3, 2)), Minibatch(model, Full())
+    sample(KEY, sgld(grad, 0.1, noise_covariance=jnp.ones((3, 2))), start, None, num_steps=2)
+    wrong = sgld(grad, 0.1, noise_covariance=jnp.eye(3))
+    with pytest.raises(ValueError, match="let both be in a dict"):
+        sample(KEY, wrong, jnp.zeros((3, 3)), None, num_steps=2)
+
+
+def test_what_weighs_nothing_may_be_infinite():
+    """In the burn-in, say."""
+    kernel = Kernel.from_functions(
+        lambda key, position, data: Counter(position),
+        lambda key, state, data: (Counter(state.position + 1), None),
+    )
+    reduce = lambda state, info: jnp.where(state.position < 5, jnp.nan, state.position)
+    moments = sample(KEY, kernel, jnp.zeros(()), None, num_steps=10, burn_in=5, reduce=reduce).trace
+    assert moments.weight == 5 and moments.mean == 8.0
 
 
 # --------------------------------------------------------------------------------- growth

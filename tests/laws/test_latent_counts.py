@@ -11,6 +11,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 
 from sgmc_jax import (
+    AllReduce,
     AnchoredCounts,
     Epoch,
     Full,
@@ -18,6 +19,7 @@ from sgmc_jax import (
     Minibatch,
     MinibatchCounts,
     SAGACounts,
+    Stratified,
     Summand,
     TableCounts,
     Uniform,
@@ -200,6 +202,30 @@ def test_latent_counts_are_unbiased_with_the_variance_of_theory():
     assert not saga.clipped.any()
     with fails():
         check_estimator(simple.value, *latent_moments(centred))
+
+
+@pytest.mark.full
+@pytest.mark.at_length
+def test_changes_of_a_table_have_the_weights_of_their_items(monkeypatch):
+    batcher = Stratified([1, 2], WORDS)  # weights 5 and 3/2
+    mean, _ = latent_moments(0.0)
+    saga = lambda: estimates(SAGACounts(allocate, 32.0, batcher))[0].value - 32.0 + HALF
+    check_law(saga(), mean, 0.03)
+    honest = SAGACounts._value
+
+    def equal(self, position, counts, change, weighted):
+        return honest(self, position, counts, change, lambda: 5 * change)
+
+    monkeypatch.setattr(SAGACounts, "_value", equal)
+    with fails():
+        check_law(saga(), mean, 0.03)
+
+
+def test_anchored_counts_have_their_floor_on_shards_too():
+    anchored = AnchoredCounts(allocate, HALF, Uniform(2), CENTRE, expect, 1.0)
+    kernel = scir(AllReduce(anchored), 1.0)
+    run = sample(KEY, kernel, jnp.asarray(CENTRE), WORDS, num_steps=300)
+    assert run.stopped == -1 and np.sum(run.info.clipped) > 0
 
 
 def test_a_table_counts_what_it_holds():
