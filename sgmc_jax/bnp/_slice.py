@@ -115,9 +115,12 @@ class SliceMixture(Kernel):
         """
         hyper_key, atom_key, param_key = jax.random.split(keys.noise, 3)
         (hyper, local), counts = state.position, state.sums.counts
+        # of all points, also those that are not drawn anew: weights and times of arrival are
+        # integrated out here, and fresh draws below
         hyper = self.process.redraw(hyper_key, hyper, counts)
         end = _REACH * shard.total
         atoms = self.process.draw_atoms(atom_key, hyper, counts, end)
+        # who may move is told by times, drawn after the labels, and not by the labels
         among = open_to(local["assignment"][batch.rows], atoms.arrived)
         state = state._replace(
             position=Dist(hyper, local),

@@ -133,6 +133,7 @@ class ProcessWeights(Weights):
         self, key: Any, shared: dict[str, Any], counts: Array, stats: PyTree, num: Any
     ) -> tuple[dict[str, Any], Weighed]:
         hyper_key, weight_key, place_key = jax.random.split(key, 3)
+        # each with what comes after it integrated out, places and empty atoms too
         shared = self.process.redraw(hyper_key, shared, counts, num)
         log_weight = self.process.draw_weights(weight_key, shared, counts, num)
         series = self.series.of(self.process.measure(shared))
@@ -222,6 +223,7 @@ class SeriesWeights(Weights):
         mass_key, move_key, lift_key = jax.random.split(key, 3)
         used = counts > 0
         v, g = (jnp.where(used, shared["series"][name], 1.0) for name in ("v", "g"))
+        # before the moves, which are at the new mass; no empty atom is known yet
         shared, g = self._redraw_mass(mass_key, shared, g, jnp.sum(used), num)
         series = self.at(shared)
         at = lambda v, g: self.counts.log_column(stats, num, series.log_tau(v, g))
@@ -234,16 +236,17 @@ class SeriesWeights(Weights):
             proposal = g * jnp.exp(scale * slot_normal(normal_key, v.shape, v.dtype))
             u, w = slot_uniform(accept_key, (*v.shape, 2), v.dtype).T
             new = at(v, proposal)
-            taken = jnp.log(u) < new - old + jnp.log(proposal / g)
+            taken = jnp.log(u) < new - old + jnp.log(proposal / g)  # a walk in log g: its Jacobian
             g, old = jnp.where(taken, proposal, g), jnp.where(taken, new, old)
             fresh = series.sample_v(v_key, v.shape)
             new = at(fresh, g)
-            taken = jnp.log(w) < new - old
+            taken = jnp.log(w) < new - old  # G is proposal and prior
             return jnp.where(taken, fresh, v), g, jnp.where(taken, new, old)
 
         v, g, _ = jax.lax.fori_loop(0, MOVES, step, (v, g, at(v, g)))
         log_theta = series.log_tau(v, g)
         if series.lifts:
+            # a Gibbs step on the points (V, g) of one weight: entries know the weight alone
             there = log_theta > -jnp.inf
             lifted = series.lift(lift_key, jnp.where(there, log_theta, -1.0))
             v, g = (jnp.where(there, new, old) for new, old in zip(lifted, (v, g)))

@@ -71,6 +71,8 @@ class SliceBNB(Kernel):
         weight_key, empty_key, atom_key, rate_key, level_key, label_key = keys
         labels, shared = state.position.local["assignment"], state.position.shared
         counts = self._counts(labels, shard)
+        # rates and empty clusters are integrated out of the draws of the mass and of the weights,
+        # so that both are drawn after these, and before any label
         shared = self._redraw_mass(jax.random.fold_in(weight_key, 1), shared, counts, state, shard)
         own = self._weights(shared, shard)
 
@@ -83,6 +85,7 @@ class SliceBNB(Kernel):
         group = jnp.repeat(jnp.arange(labels.shape[0]), width, total_repeat_length=labels.size)
         index = (shard.start * width + jnp.arange(labels.size)).astype(jnp.uint32)
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shard.items.items)
+        # levels given the labels in the new order of the series, then labels given the levels
         rank, known, last = self._ranks(atoms)
         spare = -self.decay * jnp.log(item_uniforms(level_key, index, atoms.place.dtype))
         level = rank[labels.ravel()] + jnp.floor(spare).astype(jnp.int32)

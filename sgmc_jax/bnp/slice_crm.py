@@ -76,10 +76,12 @@ class SliceCRM(ModelKernel):
         params, shared = model.reference(state), dict(state.position.shared)
         del shared["parameters"]
 
+        # with empty atoms integrated out; these are fresh draws after it, none is carried over
         shared, used = weights.draw(weight_key, shared, counts, sums.more, num)
         atoms = weights.arranged(empty_key, shared, used, num)
         args = sums.statistics, counts, rows, num, self.comm
         shared, params = family.redraw(atom_key, shared, params, *args)
+        # of explicit families: what no item has is of the prior, whatever was in the slot before
         params = family.births(birth_key, params, counts == 0)
 
         now = Sliced(atoms, shared, params, *jax.random.split(entry_key))
@@ -136,6 +138,7 @@ class SliceCRM(ModelKernel):
         atoms, process = now.atoms, self.model.process.entries
         dtype, index = atoms.place.dtype, index.astype(jnp.uint32)
         last, before = _last_before(rows.features, atoms.order)
+        # given the entries of the row in the new order; these are then drawn given the level
         level = self._level(last, item_uniforms(now.level_key, index, dtype))
         level = jnp.where(rows.real, level, 0)
         visited = jnp.minimum(jnp.max(level), self.capacity)

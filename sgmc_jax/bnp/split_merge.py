@@ -204,6 +204,7 @@ class SplitMerge(Kernel):
         side = _with_seeds(jnp.where(tiles.own(pairs.together)[:, None], drawn, current), unions)
 
         chosen = tiles.real & (unions.seed < 0)
+        # of both laws, whichever was drawn from; of a merge, for the split that would undo it
         log_odds = jax.nn.log_sigmoid(jnp.where(side, logits, -logits))
         by_tile = (jnp.where(chosen, log_odds, 0).sum(1), (chosen & side).sum(1), chosen.sum(1))
         as_float = [x.astype(dtype) for x in by_tile]
@@ -233,7 +234,7 @@ class SplitMerge(Kernel):
 
         def one(occupied: Array, pair: tuple) -> tuple[Array, tuple]:
             slot, live, together, gain, log_uniform = pair
-            num = jnp.sum(occupied)
+            num = jnp.sum(occupied)  # as earlier pairs have left them
             ratio = jnp.where(
                 together, gain + jnp.log(a + num * d), -gain - jnp.log(a + (num - 1) * d)
             )

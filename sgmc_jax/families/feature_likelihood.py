@@ -29,7 +29,15 @@ class FeatureLikelihood(FeatureFamily):
     Nothing is integrated out: the parameters of all features are part of the chain. Those of a
     newborn are drawn from the prior, and at every synchronisation all are moved together by one
     step of Hamiltonian Monte Carlo, whose momentum has the variance 1 + m_k where feature k occurs
-    m_k times.
+    m_k times. So parameters must be free of constraints: of positive ones give the logarithms, and
+    a prior with their Jacobian.
+
+    Counts with the means b + sum_k z_k theta_kd, theta ~ Gamma(a, r), have with u = log theta
+
+        log f(x | z) = sum_d x_d log(b + sum_k z_k e^u_kd) - (b + sum_k z_k e^u_kd),
+        log p(u) = sum_d a u_d - r e^u_d,
+
+    where the rate must not be left out, as it knows the entries, and log x! may be.
 
     Args:
         log_likelihood: `(params, entries, item) -> number`, the log density of one item, where
@@ -45,10 +53,13 @@ class FeatureLikelihood(FeatureFamily):
 
     Example:
         >>> import jax, jax.numpy as jnp
+        >>> def log_likelihood(u, z, x):  # b = 0.1
+        ...     rate = 0.1 + z @ jnp.exp(u)
+        ...     return jnp.sum(x * jnp.log(rate) - rate)
         >>> family = FeatureLikelihood(
-        ...     lambda theta, z, x: jnp.sum(x * jnp.log(1 + z @ jnp.exp(theta))),
-        ...     lambda theta: -0.5 * jnp.sum(theta**2),
-        ...     lambda key: jax.random.normal(key, (5,)),
+        ...     log_likelihood,
+        ...     lambda u: jnp.sum(u - jnp.exp(u)),  # a = r = 1
+        ...     lambda key: jnp.log(jax.random.exponential(key, (5,))),
         ... )
         >>> family.parameters(jax.random.key(0), 16, jnp.zeros((10, 5))).shape
         (16, 5)

@@ -173,7 +173,10 @@ class LinearGaussian(FeatureFamily):
         active = counts > 0
         size = jnp.sum(jnp.where(active[:, None], drawn**2, 0))
         num = jnp.stack([num_items * self.dim, jnp.sum(active) * self.dim])
-        return self._redraw_scales(scale_key, hyper, num, jnp.stack([rest, size])), drawn
+        new = self._redraw_scales(scale_key, hyper, num, jnp.stack([rest, size]))
+        # the scale's draw integrates out what no item has, which must then be of the new scale
+        rescaled = drawn * (new["feature_scale"] / hyper["feature_scale"]).astype(drawn.dtype)
+        return new, jnp.where(active[:, None], drawn, rescaled)
 
     def report(
         self, key: Any, hyper: Hyper, params: Array, stats: LinearSums, counts: Array

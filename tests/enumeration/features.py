@@ -56,8 +56,8 @@ class States:
 
 
 def _multisets(sizes, limit):
-    if not sizes:
-        yield ()
+    if not sizes or limit < sizes[0]:  # the sizes increase
+        yield (0,) * len(sizes)
         return
     for count in range(limit // sizes[0] + 1):
         for rest in _multisets(sizes[1:], limit - count * sizes[0]):

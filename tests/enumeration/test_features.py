@@ -283,14 +283,27 @@ def test_a_report_without_noise(monkeypatch):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_instantiated_singletons_that_are_proposed_anew(monkeypatch):
-    """n = 2, a = c = 1, no data: E K = 29/18 instead of 3/2."""
-    honest = tail._singletons
+    """Instantiated columns that the row has to itself go with the others, as line 8 may be read.
 
-    def all_singletons(family, params, likelihood, own, turn, entries, counts=None):
-        return honest(family, params, likelihood, own, turn, entries)
+    n = 2, a = c = 1, no data: E K = 29/18 instead of 3/2.
+    """
+    entries, singletons, row = tail._entries, tail._singletons, []
 
+    def remembered(process, hyper, left, *args):
+        row.append(left.atoms.instantiated & (left.counts == 0))
+        return entries(process, hyper, left, *args)
+
+    def all_singletons(family, params, likelihood, own, turn, now):
+        return singletons(family, params, likelihood, own, turn, jnp.where(row.pop(), 0, now))
+
+    monkeypatch.setattr(tail, "_entries", remembered)
     monkeypatch.setattr(tail, "_singletons", all_singletons)
+    means = number(2, BetaBernoulli(1.0, 1.0), schedule=Published())
+    check_law(means, 29 / 18, 0.05)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_law(means, 3 / 2, 1.0)
 
 
 @pytest.mark.full

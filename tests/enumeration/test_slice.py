@@ -226,6 +226,12 @@ def test_a_warm_start_without_an_end():
 # ---------------------------------------------------------------------- capacity and engines
 
 
+def test_few_slots_for_five_points():
+    """Slices down to the smallest weight of a point would ask for thousands."""
+    data = np.append(X, 0.9)[:, None]
+    assert sample(KEY, make("py"), None, data, num_steps=500, num_chains=4).capacity <= 64
+
+
 @pytest.mark.full
 def test_the_chain_does_not_depend_on_the_capacity(x64):
     rng = np.random.default_rng(0)

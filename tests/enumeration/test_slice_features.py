@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import betaln, gammaln
+from scipy.special import betaln, gammaln, logsumexp
+from scipy.stats import norm, poisson
 
 from sgmc_jax import Vmap, cycle, gibbs, repeat, sample, thin
 from sgmc_jax.bnp import (
@@ -407,3 +408,53 @@ def test_moves_of_weights_without_their_jacobian(monkeypatch):
     tilted = lambda self, stats, num, log_theta: honest(self, stats, num, log_theta) + log_theta
     monkeypatch.setattr(Bernoulli, "log_column", tilted)
     fails(general("beta"), binary(beta(2.0)))
+
+
+# -------------------------------------------------------------------------- a scale that is drawn
+
+ONE, LAW = np.array([[1.0, -1.4, 0.8, 1.2]]), (0.7, 0.3)  # an item; the scale's inverse-gamma prior
+
+
+def one_item():
+    """The probabilities of no feature, of one and of two, and E log s_A, by quadrature."""
+    (a, b), u, num = LAW, np.linspace(-5, 8, 4_001), np.arange(15)[:, None]
+    variance = NOISE**2 + num * np.exp(2 * u)
+    log = poisson.logpmf(num, MASS) - 2 * a * u - b * np.exp(-2 * u)
+    log = log + sum(norm.logpdf(x, scale=np.sqrt(variance)) for x in ONE[0])
+    weight = np.exp(log - logsumexp(log))
+    return np.append(weight.sum(1)[:3], np.sum(weight * u))
+
+
+def check_one_item(tolerance=0.08):
+    def reduce(state, info):
+        number = info.active == jnp.arange(3)
+        return jnp.append(number, jnp.log(state.position.shared["feature_scale"]))
+
+    family = LinearGaussian(4, NOISE, 1.0, feature_prior=LAW)
+    args = {"num_chains": 1024, "num_steps": 1_500, "burn_in": 60}
+    data = ONE.astype(np.float32)
+    made = run_law(KEY, sliced(1.0, family, 16), None, data, reduce=reduce, **args)
+    check_law(made.trace.mean, one_item(), tolerance)
+
+
+@full
+@pytest.mark.one_device
+def test_features_of_a_scale_that_is_drawn():
+    check_one_item()
+
+
+@full
+@pytest.mark.at_length
+@pytest.mark.one_device
+def test_empty_features_of_the_scale_before(monkeypatch):
+    """Planted: they are drawn, then the scale, and they stay."""
+    honest = LinearGaussian.redraw
+
+    def stale(self, key, hyper, params, stats, counts, *args):
+        new, drawn = honest(self, key, hyper, params, stats, counts, *args)
+        old = drawn * hyper["feature_scale"] / new["feature_scale"]
+        return new, jnp.where(counts[:, None] > 0, drawn, old)
+
+    monkeypatch.setattr(LinearGaussian, "redraw", stale)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_one_item(tolerance=1.0)

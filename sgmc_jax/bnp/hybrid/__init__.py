@@ -7,7 +7,7 @@ by one with all other atoms integrated out, and atoms are born and die there; th
 blocks choose among the instantiated atoms, all at once. The new sums end the step.
 
 What atoms are, and how items move among them, is a model: `mixture.py`, `features.py`, `hdp.py`,
-each over its sweep, `points.py`, `rows.py`, `franchise.py`. Which atoms are instantiated, which
+each over its sweep, `points.py`, `rows.py`, `grouped.py`. Which atoms are instantiated, which
 entries may move, and where atoms are born, is a schedule (`schedules.py`); the rule that makes
 sweeps in all blocks at once exact is in `anchors.py`.
 """

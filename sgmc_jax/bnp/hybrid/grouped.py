@@ -71,6 +71,8 @@ def sweep_block(
         def turn(p: Array, loop: tuple[Sweep, Array]) -> tuple[Sweep, Array]:
             sweep, sizes = loop
             item, old = jax.tree.map(lambda x: x[p], own), sweep.labels[s, p]
+            # before it chooses: a tail's cluster of its own is then no choice, and its weight is
+            # among that of new ones
             left, sizes = _leave(family, sweep, old, item, demote), sizes.at[old].add(-1)
             choice_uniform, weight_uniform = uniforms[i // labels.shape[0], s, p]
             choice = pick(
@@ -104,6 +106,7 @@ def _join(
     """The sweep as the item joins the cluster of its choice, 0 for a new one; and the slot."""
     free = ~left.atoms.instantiated & (left.counts == 0)
     slot = jnp.where(choice == 0, jnp.argmax(free), choice - 1).astype(left.labels.dtype)
+    # chosen with the share integrated out, which must be there for the next item
     given = _give_weight(hyper, left.atoms, slot, uniform)
     atoms = jax.tree.map(lambda new, old: jnp.where(choice == 0, new, old), given, left.atoms)
     joined = _move(family, left._replace(atoms=atoms), slot, item, 1)
@@ -199,7 +202,7 @@ def sweep_groups(
             old = labels[:, p]
             was = (old[:, None] == jnp.arange(len(prior))) & (p < size)[:, None]
             here = first + p
-            anchor = begins[lane, old] >= here
+            anchor = begins[lane, old] >= here  # the first item of its cluster
             loglik = family.scores(params, jax.tree.map(lambda x: x[:, p], own)).T
             open_ = atoms.instantiated & (begins < here[:, None])
             loglik = jnp.where(open_, loglik, -jnp.inf)
@@ -252,6 +255,7 @@ def draw_tables(
         counts, tables = loop
         cluster, present = labels[:, p], p < size
         before = counts[group, cluster]
+        # given the weights that the labels were drawn by; the next weights are then given these
         new = (before == 0) | (uniforms[:, p] * (mass[cluster] + before) < mass[cluster])
         counts = counts.at[group, cluster].add(present.astype(counts.dtype))
         return counts, tables.at[cluster].add((new & present).astype(tables.dtype))

@@ -111,16 +111,18 @@ def _visit_all(
         i, uniform = turn
         item = jax.tree.map(lambda x: x[i], items)
         old, sign = sweep.labels[i], real[i].astype(jnp.int32)
+        # before it is known where the point goes: A may depend on points still to come alone
         sweep = _demote(sweep, old, real[i]) if demote else sweep
         tail = ~sweep.atoms.instantiated
         left = _changed(family, _row(sweep, old), item, -sign, tail[old])
         others = sweep._replace(counts=sweep.counts.at[old].set(left.count))
         logits = _logits(family, hyper, others, loglik[:, i], log_prior[i], item, old, left.law)
         choice = pick(logits, uniform)
+        # without the point: the slot of a cluster that it had to itself may be the new one's
         free = tail & cradles & (others.counts == 0)
         slot = jnp.where(choice == 0, jnp.argmax(free), choice - 1)
         slot = jnp.where(real[i], slot, old).astype(start.labels.dtype)
-        back = partial(jnp.where, slot == old)
+        back = partial(jnp.where, slot == old)  # to the row without it: the sweep's still has it
         row = jax.tree.map(back, left, _row(others, slot))
         joined = _changed(family, row, item, sign, tail[slot])
         put = partial(_put, old, slot)
@@ -203,6 +205,7 @@ def _logits(
     a, d = hyper["concentration"], hyper["discount"]
     tail = ~instantiated & (counts > 0)
     num_atoms = jnp.sum(instantiated)
+    # weights are as they were drawn, but w_0 is shared by an urn of the points that are now in it
     total = a + num_atoms * d + jnp.sum(jnp.where(tail, counts, 0))
     log_predictive = jax.lax.cond(
         jnp.any(tail),

@@ -86,13 +86,15 @@ def sweep_block(
     def visit(sweep: Sweep, row: tuple) -> tuple[Sweep, Array]:
         item, old, real, turn = row
         if demote:
+            # before it is known what the row keeps: A may depend on rows still to come alone
             sweep = _demote(family, sweep, old)
         left = _move(family, sweep, item, old, -real.astype(jnp.int32))
         instantiated = left.atoms.instantiated
         shared = ~instantiated & (left.counts > 0)
-        own = ~instantiated & ~shared
+        own = ~instantiated & ~shared  # and free slots; as others have it, whatever this row has
         likelihood = family.alone(hyper, left.params, left.stats, shared, own, item, old)
         entries, likelihood = _entries(process, hyper, left, likelihood, turn, old, num_items)
+        # given the entries just drawn: the columns of its own are all that is left of the row
         entries, params, lost = _singletons(family, left.params, likelihood, own, turn, entries)
         entries, params = optax.tree.where(real, (entries, params), (old, left.params))
         joined = left._replace(params=params, overflow=left.overflow | (lost & real))
@@ -215,6 +217,7 @@ def _singletons(
     born = own & (jnp.cumsum(own) <= turn.births)
     proposal = jnp.where(born, turn.size, jnp.where(own, 0, entries))
     newborn = family.births(turn.key, params, born)
+    # proposed by their prior given all else, which leaves of the ratio the likelihood's alone
     taken = jnp.log(turn.accept) < likelihood.ratio(proposal, newborn)
     lost = turn.births > jnp.sum(own)
     return *optax.tree.where(taken, (proposal, newborn), (entries, params)), lost
