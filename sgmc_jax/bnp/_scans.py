@@ -15,7 +15,7 @@ from ..collective import Collective, Shard
 from ..families import Family
 from ..random.feistel import random_subset
 
-_EPOCHS = 8  # after so many passes over the data all sums are computed anew
+_EPOCHS = 1  # after so many passes over the data all sums are computed anew
 _FORGET = 0.6  # the share of the sums that the first step of online EM replaces
 
 
@@ -145,7 +145,10 @@ class RandomScan(AllPoints):
     def _changed(self, own: Summing, before: SliceSums, batch: Batch, move: Move) -> SliceSums:
         gains = own.gains(batch, move.old, move.new)._replace(overflow=move.overflow)
         before = before._replace(overflow=jnp.zeros_like(move.overflow))
-        return optax.tree.add(before, own.comm.sum(gains))
+        sums = optax.tree.add(before, own.comm.sum(gains))
+        # what rounding has left of a cluster's sums is no part of an empty one's
+        left = lambda x: jnp.where(sums.counts.reshape(-1, *[1] * (x.ndim - 1)) > 0, x, 0)
+        return sums._replace(statistics=jax.tree.map(left, sums.statistics))
 
     def _ends(self, count: Any, shard: Shard, comm: Collective) -> Array:
         """Whether the step ends some passes over the data."""

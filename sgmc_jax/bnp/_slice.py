@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from .. import _tree
 from .._types import Data, Kernel, Key, Keys, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
 from ..contract import SlotInfo
@@ -95,6 +96,9 @@ class SliceMixture(Kernel):
         position = state.position._replace(local={"assignment": moved})
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
         return state._replace(position=position, sums=sums), SlotInfo(active, sums.overflow > 0)
+
+    def finite(self, state: Any) -> Array:
+        return super().finite(state) & _tree.all_finite((state.parameters, state.sums.statistics))
 
     def retarget(self, key: Key, state: Any, data: Data) -> Any:
         return self.refresh(key, with_own_hyper(state, self.process), data)

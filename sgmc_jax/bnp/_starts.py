@@ -147,8 +147,9 @@ def check_features(process: Any, capacity: int, position: Any, num_items: int) -
 def check_labels(position: Any, num_items: int, capacity: int) -> None:
     """Raise unless given labels are whole numbers below the capacity, one an item."""
     labels = None if position is None else local_part(position, "assignment")
-    if labels is None or isinstance(labels, list):
+    if labels is None:
         return
+    labels = np.asarray(labels) if isinstance(labels, list) else labels
     labels = whole_rows("a label", labels, num_items, 1)
     if labels is not None:
         _check_slots(labels, capacity)
@@ -165,7 +166,21 @@ def check_group_labels(position: Any, present: np.ndarray, capacity: int) -> Non
             f"position must have a label for each item, of shape {present.shape}, got shape "
             f"{jnp.shape(labels)}"
         )
-    _check_slots(np.asarray(labels)[present], capacity)
+    labels = np.asarray(labels)[present]
+    if labels.dtype.kind not in "buif" or not np.array_equal(labels, np.floor(labels)):
+        raise ValueError(f"position must have a label in whole numbers, got {labels.dtype}")
+    _check_slots(labels, capacity)
+
+
+def check_slots_fit(position: Any, name: str, axis: int, capacity: int) -> None:
+    """Raise if a part of what a position shares has more slots than the kernel."""
+    part = position.shared.get(name) if isinstance(position, Dist) else None
+    for leaf in jax.tree.leaves(part):
+        if jnp.ndim(leaf) > axis and jnp.shape(leaf)[axis] > capacity:
+            raise ValueError(
+                f"position must have at most {capacity} slots, the capacity, got "
+                f"{jnp.shape(leaf)[axis]} in {name!r}: give the kernel a capacity as large"
+            )
 
 
 def check_group_start(family: Family, capacity: int, position: Any, data: PyTree) -> None:

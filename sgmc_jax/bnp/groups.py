@@ -35,12 +35,25 @@ class Groups(NamedTuple):
     @classmethod
     def from_list(cls, groups: Sequence[Any]) -> Groups:
         """Groups from a list of arrays, one a group, padded with zeros to the longest."""
-        size = np.array([len(group) for group in groups], np.int32)
-        first = np.asarray(groups[0])
-        items = np.zeros((len(groups), max(1, size.max()), *first.shape[1:]), first.dtype)
-        for row, group in zip(items, groups, strict=True):
-            row[: len(group)] = group
+        arrays = [np.asarray(group) for group in groups]
+        size = np.array([len(group) for group in arrays], np.int32)
+        some = [group for group in arrays if len(group)] or arrays[:1]  # an empty one has no dtype
+        dtype, shape = np.result_type(*some), some[0].shape[1:]
+        items = np.zeros((len(arrays), max(1, size.max()), *shape), dtype)
+        for row, group in zip(items, arrays, strict=True):
+            if len(group):
+                row[: len(group)] = group
         return cls(items, size)
+
+    def present_alone(self) -> Groups:
+        """The groups with zeros past their sizes, where not even NaN may be part of a sum."""
+        width = jax.tree.leaves(self.items)[0].shape[1]
+        present = jnp.arange(width) < self.size[:, None]
+
+        def leaf(x: Any) -> Any:
+            return jnp.where(present.reshape(present.shape + (1,) * (x.ndim - 2)), x, 0)
+
+        return self._replace(items=jax.tree.map(leaf, self.items))
 
     @classmethod
     def from_counts(cls, counts: Any) -> Groups:

@@ -22,7 +22,7 @@ from ..processes.pitman_yor import gamma_prior
 from ..random import accept, log_beta, log_gamma
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
-from ._starts import check_group_start, check_parts
+from ._starts import check_group_start, check_parts, check_slots_fit
 from ._weights import MOVES, Ordered, SeriesWeights, scale_of_move, series_of
 from .bnb import Failures, shapes
 from .hybrid.kernel import HybridState, HybridSums
@@ -46,7 +46,7 @@ class SliceBNB(Kernel):
         _checks.whole("capacity", self.capacity)
 
     def init(self, key: Key, position: Any, data: Data) -> HybridState:
-        self, shard = centred(self, data), as_shard(data)
+        self, shard = centred(self, data), _present_alone(data)
         shape = jax.tree.leaves(shard.items.items)[0].shape[:2]
         labels, given = position, {}
         if isinstance(position, Dist):
@@ -62,18 +62,24 @@ class SliceBNB(Kernel):
 
     def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
         own = centred(self, data)
-        return own._state(state.position, as_shard(data), jnp.zeros((), bool))
+        return own._state(state.position, _present_alone(data), jnp.zeros((), bool))
+
+    def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
+        shared, local = state.position
+        if self.mass_prior is None:  # the process's own, which inside `gibbs` is another each step
+            shared = shared | {"mass": self.process.mass.astype(shared["mass"].dtype)}
+        return self.refresh(key, state._replace(position=Dist(shared, local)), data)
 
     def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """Weights, order, parameters and rates given the labels; then all labels at once."""
-        self, shard = recentred(self, state), as_shard(data)
-        keys = jax.random.split(as_keys(key).noise, 6)
-        weight_key, empty_key, atom_key, rate_key, level_key, label_key = keys
+        self, shard = recentred(self, state), _present_alone(data)
+        keys = jax.random.split(as_keys(key).noise, 7)
+        mass_key, weight_key, empty_key, atom_key, rate_key, level_key, label_key = keys
         labels, shared = state.position.local["assignment"], state.position.shared
         counts = self._counts(labels, shard)
         # rates and empty clusters are integrated out of the draws of the mass and of the weights,
         # so that both are drawn after these, and before any label
-        shared = self._redraw_mass(jax.random.fold_in(weight_key, 1), shared, counts, state, shard)
+        shared = self._redraw_mass(mass_key, shared, counts, state, shard)
         own = self._weights(shared, shard)
 
         shared, used = own.draw(weight_key, shared, state.sums.counts, counts, 1)
@@ -113,6 +119,7 @@ class SliceBNB(Kernel):
 
     def check(self, position: Any, data: Data) -> None:
         check_group_start(self.family, self.capacity, position, data)
+        check_slots_fit(position, "series", 0, self.capacity)
         if not isinstance(data, Shard) and _checks.is_concrete(data.size):
             size = np.asarray(data.size)
             if size.min() < 1:
@@ -208,6 +215,12 @@ class SliceBNB(Kernel):
         index = shard.start + jnp.arange(shard.capacity)
         failures = jnp.where(shard.mask, groups.failures, 1)
         return jax.vmap(of_group, in_axes=(0, 1, 0), out_axes=1)(index, counts, failures)
+
+
+def _present_alone(data: Data) -> Shard:
+    """The shard, with zeros past the groups' sizes."""
+    shard = as_shard(data)
+    return shard._replace(items=shard.items.present_alone())
 
 
 def slice_bnb(

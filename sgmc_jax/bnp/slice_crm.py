@@ -15,7 +15,7 @@ from .._types import Data, Key, as_keys
 from ..collective import Dist
 from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
-from ..processes import CountLikelihood, Representation
+from ..processes import CountLikelihood, MeasureSeries, Representation
 from ..random.words import item_uniforms, slot_item_uniforms, word_keys
 from ._weights import Ordered, SeriesWeights, Weights
 from .hybrid.blocks import Blocks, Rows
@@ -279,5 +279,12 @@ def slice_crm(
     ]:
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    series = isinstance(representation, MeasureSeries)
+    if counts.below_one and series and not representation.measure.bounded:
+        raise ValueError(
+            f"counts must be such as OddsBernoulli() or Poisson() for the weights of "
+            f"{type(representation.measure).__name__}, which may exceed 1, got "
+            f"{type(counts).__name__}"
+        )
     model = SliceModel(SeriesWeights(representation, counts, mass_prior), family)
     return SliceCRM(model, decay=decay, capacity=capacity)

@@ -172,7 +172,7 @@ class LinearGaussian(FeatureFamily):
         drawn = params + step
         active = counts > 0
         size = jnp.sum(jnp.where(active[:, None], drawn**2, 0))
-        num = jnp.stack([num_items * self.dim, jnp.sum(active) * self.dim])
+        num = jnp.stack([jnp.asarray(num_items, float) * self.dim, jnp.sum(active) * self.dim])
         new = self._redraw_scales(scale_key, hyper, num, jnp.stack([rest, size]))
         # the scale's draw integrates out what no item has, which must then be of the new scale
         rescaled = drawn * (new["feature_scale"] / hyper["feature_scale"]).astype(drawn.dtype)

@@ -25,6 +25,8 @@ class CountLikelihood(eqx.Module):
     """
 
     dtype: ClassVar[Any] = jnp.int32
+    below_one: ClassVar[bool] = False
+    """Whether it is one for weights below 1 alone."""
 
     @abstractmethod
     def log_prob(self, x: Int[Array, "..."], log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -126,6 +128,8 @@ class Bernoulli(_YesOrNo):
         -0.69315
     """
 
+    below_one = True
+
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         return jnp.where(x > 0, log_theta, log1mexp(log_theta))
 
@@ -185,6 +189,7 @@ class NegativeBinomial(_CountedBySum):
     """
 
     size: Array = eqx.field(converter=real("size"))
+    below_one = True
 
     def __check_init__(self):
         _checks.positive("size", self.size)

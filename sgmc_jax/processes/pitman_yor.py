@@ -211,7 +211,8 @@ class PitmanYor(Series):
         step_key, test_key = jax.random.split(key)
         dtype = hyper["concentration"].dtype
         step = _STEP * jax.random.normal(step_key, (2,), dtype)
-        d = jnp.maximum(hyper["discount"], 1e-3)  # a chain may begin at 0, but does not return
+        d = hyper["discount"]
+        d = jnp.where(d > 0, d, 1e-3)  # a chain may begin at 0, but does not return
         logit = jnp.log(d) - jnp.log1p(-d) + step[1]
         proposal = {
             "concentration": hyper["concentration"] * jnp.exp(step[0]),

@@ -65,10 +65,13 @@ class Chains:
 
     def start(self, start: Start, data: PyTree) -> None:
         """Initialise every chain, or take up a run where it ended."""
+        run = start.run
+        if run is not None and run.capacity is not None and run.capacity != self.capacity:
+            self.kernel, self.capacity = self.kernel.resize(run.capacity), run.capacity
         axis = 0 if self.layout.kernels else None
         one_kernel(self.kernel, axis).check(start.one, data)
-        if start.run is not None:
-            self._restart(start.run, start.changed)
+        if run is not None:
+            self._restart(run, start.changed)
             return
         _checks.finite("position", start.value)
         value, self.stacked = start.value, start.stacked
@@ -90,8 +93,6 @@ class Chains:
                 f"num_chains must be {run.stopped.shape[-1]}, those of the run in `position`, got "
                 f"{number}"
             )
-        if run.capacity is not None and run.capacity != self.capacity:
-            self.kernel, self.capacity = self.kernel.resize(run.capacity), run.capacity
         if not changed:
             self._begin_at(run.state, run.stopped)
             return

@@ -1,11 +1,13 @@
 """What sizes of clusters say of the concentration and the discount, in float32 of many items."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import gammaln
 
 from sgmc_jax.bnp import PitmanYor
+from tests.laws.moments import check_law, fewer
 
 PROCESS = PitmanYor(1.0, 0.3, prior=(1.0, 1.0))
 HYPER = [(-0.05, 0.1), (0.5, 0.1), (1.0, 0.3), (1.1, 0.3), (5.0, 0.55)]
@@ -45,3 +47,55 @@ def test_it_is_the_probability_of_a_partition(x64):
     value = PROCESS.logdensity(hyper, jnp.array([3, 1, 0]))
     np.testing.assert_allclose(value, np.log(0.7 * 1.3 * 1.7 / 24), rtol=1e-12)
     assert float(PROCESS.logdensity(hyper, jnp.zeros(3, int))) == 0.0
+
+
+# ---------------------------------------------------- a discount that the data hold near zero
+
+EVEN = jnp.full(40, 20_000)
+
+
+def share_below(limit):
+    """P(d < limit) given forty clusters of one size, on a grid of log a and logit d."""
+    a, logit = np.linspace(-4, 4, 161), np.linspace(-16, 1, 341)
+    a, d = np.meshgrid(np.exp(a), 1 / (1 + np.exp(-logit)), indexing="ij")
+    density = jax.vmap(lambda a, d: WALKED._log_hyper({"concentration": a, "discount": d}, EVEN))
+    log = np.asarray(density(a.ravel(), d.ravel()), np.float64).reshape(a.shape)
+    log = log + 2 * np.log(a) - a + np.log(d) + np.log1p(-d)
+    weight = np.exp(log - log.max())
+    return weight[d < limit].sum() / weight.sum()
+
+
+WALKED = PitmanYor(2.0, 0.05, prior=(2.0, 1.0))
+
+
+def check_walk(limit=1e-3):
+    def chain(key):
+        def move(hyper, key):
+            hyper = WALKED.redraw(key, hyper, EVEN)
+            return hyper, hyper["discount"]
+
+        keys = jax.random.split(key, fewer(3_200) + 200)
+        return jax.lax.scan(move, WALKED.start(), keys)[1][200:]
+
+    draws = jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(1), 200))
+    check_law(np.mean(draws < limit, axis=1), share_below(limit), 0.15)
+
+
+def test_a_discount_comes_near_zero_as_often_as_it_should(x64):
+    check_walk()
+
+
+@pytest.mark.full
+@pytest.mark.at_length
+def test_a_proposal_that_is_held_above_is_seen(x64, monkeypatch):
+    """From less than a thousandth it would come from there, and never go back as often."""
+    honest = PitmanYor._walk
+
+    def held(self, key, hyper, logdensity):
+        return honest(
+            self, key, hyper | {"discount": jnp.maximum(hyper["discount"], 1e-3)}, logdensity
+        )
+
+    monkeypatch.setattr(PitmanYor, "_walk", held)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_walk()

@@ -14,7 +14,13 @@ from ...collective import Dist, Shard, as_shard
 from ...families import FeatureFamily, FeatureRows
 from ...processes import FeatureProcess
 from ...random.words import slot_item_uniforms, word_keys, word_pair
-from .._starts import check_features, check_parts, pinned, start_features
+from .._starts import (
+    check_features,
+    check_parts,
+    check_slots_fit,
+    pinned,
+    start_features,
+)
 from .anchors import Anchors
 from .blocks import Blocks, Rows
 from .kernel import Hybrid, HybridModel, HybridState, HybridSums, Round, StepKeys
@@ -147,6 +153,8 @@ class LatentFeatures(HybridModel):
         if not isinstance(data, Shard):
             self.family.check(data)
             check_features(self.process, capacity, position, as_shard(data).capacity)
+            if self.family.explicit:
+                check_slots_fit(position, "parameters", 0, capacity)
 
     def reference(self, state: HybridState) -> PyTree:
         """The parameters that the statistics subtract; the chain's own if they are explicit."""

@@ -13,7 +13,7 @@ from ...collective import Dist
 from ...families import Family
 from ...processes import HierarchicalDirichletProcess
 from .._centre import about_data, centre_of
-from .._starts import check_group_start, check_parts, pinned
+from .._starts import check_group_start, check_parts, check_slots_fit, pinned
 from ..groups import Groups
 from .anchors import Anchors
 from .blocks import Blocks, Rows
@@ -162,12 +162,13 @@ class GroupedMixture(HybridModel):
 
     def check(self, position: Any, data: Data, capacity: int) -> None:
         check_group_start(self.family, capacity, position, data)
+        check_slots_fit(position, "weights", 0, capacity)
 
 
 def _groups(blocks: Blocks) -> Groups:
     """The groups of this shard; those of the padding are empty."""
     groups = blocks.shard.items
-    return groups._replace(size=jnp.where(blocks.real, groups.size, 0))
+    return groups._replace(size=jnp.where(blocks.real, groups.size, 0)).present_alone()
 
 
 def hybrid_hdp(

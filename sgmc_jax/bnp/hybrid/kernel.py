@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
-from ... import _checks
+from ... import _checks, _tree
 from ..._types import Data, Kernel, Key, as_keys
 from ...collective import Collective, Dist, Shard, leading_axis
 from ...contract import SlotInfo
@@ -182,6 +182,9 @@ class ModelKernel(Kernel):
 
     def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
         return self.refresh(key, with_own_hyper(state, *self.model.parts), data)
+
+    def finite(self, state: HybridState) -> Array:
+        return super().finite(state) & _tree.all_finite(state.sums.statistics)
 
     def check(self, position: Any, data: Data) -> None:
         self.model.check(position, data, self.capacity)

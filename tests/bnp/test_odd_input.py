@@ -1,0 +1,135 @@
+"""What may be odd about items, groups and positions: precisions, padding, emptied clusters."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import Dist, draw, gibbs, sample
+from sgmc_jax.bnp import (
+    BetaProcess,
+    DirichletProcess,
+    GammaProcess,
+    Groups,
+    HierarchicalDirichletProcess,
+    LinearGaussian,
+    NormalGamma,
+    NormalInverseWishart,
+    bondesson,
+    hybrid_hdp,
+    hybrid_mixture,
+    slice_bnb,
+    slice_crm,
+    slice_mixture,
+)
+from sgmc_jax.processes import Bernoulli
+
+KEY, FAMILY = jax.random.key(0), NormalGamma(1)
+SIZE = np.array([3, 2, 1, 3, 2, 1])
+X = np.random.default_rng(0).normal(size=(6, 3, 1)).astype(np.float32)
+PRESENT = np.arange(3) < SIZE[:, None]
+HDP = HierarchicalDirichletProcess(1.0, 1.0)
+GROUPED = {
+    "hdp": lambda: hybrid_hdp(HDP, FAMILY),
+    "bnb": lambda: slice_bnb(BetaProcess(1.0, 1.1), FAMILY, capacity=64),
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_what_lies_past_a_groups_size_is_ignored(name):
+    labels = []
+    for filling in (0.0, np.nan):
+        groups = Groups(np.where(PRESENT[..., None], X, filling).astype(np.float32), SIZE)
+        run = sample(KEY, GROUPED[name](), None, groups, num_steps=15)
+        labels.append(run.trace.local["assignment"][:, PRESENT])
+        assert run.stopped == -1
+    assert np.array_equal(*labels)
+
+
+def test_a_chain_whose_sums_are_not_finite_is_flagged():
+    """A hyper-parameter may be finite while no cluster is."""
+    kernel = hybrid_mixture(DirichletProcess(1.0), NormalGamma(1))
+    state = kernel.init(KEY, None, jnp.asarray(X[:, 0]))
+    broken = jax.tree.map(lambda x: x + jnp.nan, state.sums.statistics)
+    assert kernel.finite(state)
+    assert not kernel.finite(state._replace(sums=state.sums._replace(statistics=broken)))
+
+
+@pytest.mark.parametrize("make", [hybrid_mixture, slice_mixture], ids=["hybrid", "slice"])
+def test_items_of_single_precision_under_hyper_parameters_of_double(make, x64):
+    settings = {"blocks": 2} if make is hybrid_mixture else {}
+    kernel = make(DirichletProcess(1.0), NormalInverseWishart(1), **settings)
+    run = sample(KEY, kernel, None, jnp.asarray(X[:, 0], jnp.float32), num_steps=3)
+    assert run.stopped == -1
+
+
+def test_the_mass_of_a_block_of_gibbs_is_the_one_it_is_given():
+    kernel = gibbs(
+        a=lambda rest: draw(lambda key, data: jax.random.uniform(key, minval=0.1)),
+        z=lambda rest: slice_bnb(BetaProcess(rest["a"], 1.1), FAMILY, capacity=64),
+    )
+    start = {"a": jnp.array(0.3), "z": Dist({"mass": jnp.array(9.0)}, {"assignment": 0 * PRESENT})}
+    trace = sample(KEY, kernel, start, Groups(X, SIZE), num_steps=6).trace
+    assert np.array_equal(trace["a"], trace["z"].shared["mass"]) and len(set(trace["a"])) == 6
+
+
+def test_the_sums_of_an_emptied_cluster_are_zero():
+    """What rounding leaves of them would be part of the next one's."""
+    far = 1e4 * np.random.default_rng(1).normal(size=(60, 1)).astype(np.float32)
+    kernel = slice_mixture(DirichletProcess(1.0), NormalInverseWishart(1), batch_size=7)
+    record = lambda state, info: (state.sums.counts, state.sums.statistics)
+    labels = jnp.arange(60) % 12
+    counts, statistics = sample(KEY, kernel, labels, far, num_steps=60, record=record).trace
+    empty = counts == 0
+    assert np.any(empty[1:] & (counts[:-1] > 0))
+    assert all(not np.any(x[empty]) for x in jax.tree.leaves(statistics))
+
+
+def test_groups_of_lists_have_the_type_that_holds_them_all():
+    assert Groups.from_list([[1, 2], [0.5, 0.7]]).items.tolist() == [[1, 2], [0.5, 0.7]]
+    words = Groups.from_list([[], [3, 1]])
+    assert words.items.dtype.kind == "i" and words.size.tolist() == [0, 2]
+    rows = Groups.from_list([np.zeros((0, 2)), np.ones((1, 2))])
+    assert rows.items.shape == (2, 1, 2)
+
+
+GIVEN = Groups(X, SIZE)
+BAD = {
+    "weights above one": (
+        lambda: slice_crm(bondesson(GammaProcess(3.0, 0.2)), Bernoulli(), LinearGaussian(2)),
+        "counts must be such as OddsBernoulli.*GammaProcess.*Bernoulli",
+    ),
+    "slots": (
+        lambda: sample(
+            KEY,
+            hybrid_hdp(HDP, FAMILY, capacity=8),
+            Dist({"weights": jnp.ones(32) / 33}, {"assignment": 0 * PRESENT}),
+            GIVEN,
+            num_steps=1,
+        ),
+        "at most 8 slots, the capacity, got 32 in 'weights'",
+    ),
+    "a list": (
+        lambda: sample(
+            KEY, hybrid_mixture(DirichletProcess(1.0), FAMILY), [0, 99], X[:2, 0], num_steps=1
+        ),
+        "labels from 0 to 15.*got 0 to 99",
+    ),
+    "parts of labels": (
+        lambda: sample(
+            KEY,
+            hybrid_hdp(HDP, FAMILY),
+            Dist({}, {"assignment": np.full((6, 3), 0.7)}),
+            GIVEN,
+            num_steps=1,
+        ),
+        "a label in whole numbers, got float",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_wrong_starts_and_parts_are_refused_in_words(name):
+    call, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
+        call()
