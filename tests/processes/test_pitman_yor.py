@@ -92,9 +92,8 @@ def test_a_proposal_that_is_held_above_is_seen(x64, monkeypatch):
     honest = PitmanYor._walk
 
     def held(self, key, hyper, logdensity):
-        return honest(
-            self, key, hyper | {"discount": jnp.maximum(hyper["discount"], 1e-3)}, logdensity
-        )
+        least = jnp.maximum(hyper["discount"], 1e-3)
+        return honest(self, key, hyper | {"discount": least}, logdensity)
 
     monkeypatch.setattr(PitmanYor, "_walk", held)
     with pytest.raises(AssertionError, match="standard errors"):
