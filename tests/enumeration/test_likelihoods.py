@@ -253,10 +253,9 @@ FAULTS = {
 
 
 @full
-@pytest.mark.at_length
 @pytest.mark.parametrize("sampler", ["hybrid", "slices"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_likelihood_is_seen(fault, sampler):
     model, *functions = FAULTS[fault]
     with pytest.raises(AssertionError, match="standard errors"):
-        check(model, make(model, sampler, *functions), tolerance=1.0, num_steps=300)
+        check(model, make(model, sampler, *functions), tolerance=1.0)
