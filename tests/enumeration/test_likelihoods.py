@@ -236,10 +236,6 @@ FAULTS = {
         "logistic",
         lambda theta, z, x: jnp.sum(x * jax.nn.log_sigmoid(BIAS + z @ theta)),
     ),
-    "log odds that are not normalised": (
-        "logistic",
-        lambda theta, z, x: jnp.sum(x * (BIAS + z @ theta)),
-    ),
     "a rate that is left out": (
         "factors",
         lambda u, z, x: jnp.sum(x * jnp.log(BASE + z @ jnp.exp(u))),
