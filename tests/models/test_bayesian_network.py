@@ -237,9 +237,9 @@ def test_sigmoids_are_an_option():
     np.testing.assert_allclose(network(X[0]), hidden @ network.second, rtol=1e-5)
 
 
-def door(y=Y, position=None, model=MODEL):
+def door(y=Y, position=None, model=MODEL, x=X):
     position = model.start(NETWORK) if position is None else position
-    return sample(KEY, sgld(Minibatch(model, Uniform(4)), 1e-3), position, (X, y), num_steps=1)
+    return sample(KEY, sgld(Minibatch(model, Uniform(4)), 1e-3), position, (x, y), num_steps=1)
 
 
 OTHER = TwoLayerNetwork(KEY, 3, 5, 3)
@@ -266,6 +266,18 @@ BAD = [
         lambda: door(position={**MODEL.start(NETWORK), "log_precision": np.ones(2)}),
         "one number a group",
     ),
+    (
+        lambda: door(x=X[:, :2]),
+        r"x must be what the network takes, an item at a time, got items of float32\(2,\)",
+    ),
+    (
+        lambda: door(
+            x=X[:, :2], model=BayesianNetwork(NETWORK, lambda o, y: -jnp.sum((o - y) ** 2))
+        ),
+        r"x must be what the network takes.*float32\(2,\)",
+    ),
+    (lambda: door(x=X[:, 0]), r"x must be what the network takes.*got items of float32\(\)"),
+    (lambda: MODEL.predict(MODEL.start(NETWORK), X[:, :2]), r"x must be.*float32\(2,\)"),
     (lambda: MODEL.predict(jnp.zeros(3), X), "draws must be positions, dicts with weights"),
 ]
 
