@@ -49,6 +49,10 @@ def loglik(position, item):
     return -0.5 * jnp.sum((item - position) ** 2)
 
 
+def density(position, items):
+    return prior(position) - 2 * jnp.sum((items - position) ** 2)
+
+
 def model() -> s.Model:
     return s.FunctionModel(prior, loglik)
 
@@ -139,6 +143,12 @@ def parts() -> dict[str, Call]:
         ),
         "Stratified": Call(
             s.Stratified, {"sizes": (3, 2), "labels": np.arange(20) % 2}, batched, FLAT
+        ),
+        "StochasticDensity": Call(
+            s.StochasticDensity,
+            {"logdensity": density, "batcher": s.Uniform(5), "weighted": False},
+            estimate,
+            FLAT,
         ),
         "Minibatch": Call(s.Minibatch, {"model": model(), "batcher": s.Uniform(5)}, estimate, FLAT),
         "ControlVariate": Call(
