@@ -51,8 +51,9 @@ class BayesianNetwork(Model):
     there is half the number of its weights.
 
     Args:
-        network: a module that maps the x of one item to outputs; it is not kept, but for its
-            structure: `start` takes the weights of one to begin from.
+        network: a module that maps the x of one item to outputs, of Flax and others a
+            `FunctionNetwork`; it is not kept, but for its structure: `start` takes the weights of
+            one to begin from.
         loglik: `(outputs, y) -> ()`, the log likelihood of one item; by default `y` are labels
             0, ..., K - 1 and outputs K log odds, up to a constant.
         response: `outputs -> `what `predict` averages; the probabilities by default, and with a
@@ -262,7 +263,9 @@ class NetworkWeights(Model):
 def _as_arrays(network: Any) -> Any:
     if not isinstance(network, eqx.Module) or not callable(network):
         raise TypeError(
-            f"network must be a module of Equinox with a __call__, got {type(network).__name__}"
+            "network must be a module of Equinox with a __call__, got "
+            f"{type(network).__name__}; of another library, or of a function, it is "
+            "FunctionNetwork(apply, weights)"
         )
     return jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, network)
 

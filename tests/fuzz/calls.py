@@ -409,6 +409,11 @@ def numbers() -> dict[str, Call]:
             models.MatrixFactorization, {"num_users": 3, "num_items": 4, "rank": 2}
         ),
         "LDA": Call(models.LDA, {"num_topics": 2, "vocabulary": 3, "alpha": 0.5, "beta": 0.5}),
+        "FunctionNetwork": Call(
+            models.FunctionNetwork,
+            {"function": lambda weights, x: x @ weights, "weights": np.ones((2, 3), np.float32)},
+            lambda made, held: models.BayesianNetwork(made),
+        ),
         "BayesianNetwork": Call(
             models.BayesianNetwork, {"network": eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(0))}
         ),
