@@ -9,6 +9,7 @@ import sgmc_jax
 ROOT = Path(sgmc_jax.__file__).parent
 LAYERS = [
     {
+        "_frames",
         "_functions",
         "_types",
         "_checks",

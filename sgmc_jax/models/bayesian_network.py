@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned
+from .._frames import without_frames
 from .._functions import as_function
 from .._types import Data, Kernel, Position
 from ..combinators import draw
@@ -177,12 +178,13 @@ class BayesianNetwork(Model):
             draws: positions of a sampler, on any leading axes.
             x: items, on the first axis.
         """
-        x = jnp.asarray(x)
+        x = jnp.asarray(without_frames("x", x))
         self._outputs_of(x)
         return mean_response(self, self._weights_of(draws), x)
 
     def log_loss(self, draws: PyTree, data: Data) -> Float[Array, ""]:
         """`-mean_i log p(y_i)`, where p is the posterior mean of the likelihood of its y."""
+        data = without_frames("data", data)
         self._check_data(data)
         return log_loss(self, self._weights_of(draws), tuple(data))
 
