@@ -35,6 +35,7 @@ from .gradients import (
     Minibatch,
     MinibatchCounts,
     SAGACounts,
+    StochasticDensity,
     TableCounts,
 )
 from .kernels import (
@@ -135,6 +136,7 @@ __all__ = [
     "Sphere",
     "Splitting",
     "Stiefel",
+    "StochasticDensity",
     "Stratified",
     "Summand",
     "Summary",

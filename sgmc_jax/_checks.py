@@ -239,14 +239,19 @@ def real_position(position: PyTree) -> None:
     """Raise unless every leaf of the position is a floating array, and there is one."""
     if not sum(map(np.size, jax.tree.leaves(position))):
         raise ValueError(f"position must have at least one number, got {shown(position)}")
-    for path, leaf in jax.tree_util.tree_leaves_with_path(position):
+    floating("position", position, " for a gradient kernel")
+
+
+def floating(name: str, tree: PyTree, purpose: str = "") -> None:
+    """Raise unless every leaf is a floating array."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         dtype = dtype_of(leaf)
         if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
             where, got = jax.tree_util.keystr(path), shown(leaf) if dtype is None else dtype
-            raise TypeError(f"position{where} must be floating for a gradient kernel, got {got}")
+            raise TypeError(f"{name}{where} must be floating{purpose}, got {got}")
 
 
-def arrays(name: str, tree: PyTree) -> None:
+def arrays(name: str, tree: PyTree, hint: str = "") -> None:
     """Raise unless every leaf is an array of numbers, or a number."""
     is_sparse = lambda x: hasattr(x, "todense")
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_sparse):
@@ -257,7 +262,8 @@ def arrays(name: str, tree: PyTree) -> None:
                 "make it dense by its method toarray or todense"
             )
         if not isinstance(leaf, jax.Array) and np.asarray(leaf).dtype.kind in "OSUMm":
-            raise TypeError(f"{where} must be an array of numbers, got {type(leaf).__name__}")
+            got = type(leaf).__name__
+            raise TypeError(f"{where} must be an array of numbers, got {got}{hint}")
         if isinstance(leaf, int) and abs(leaf) >= _WIDEST:
             raise ValueError(f"{where} must fit into 32 bits, got {leaf}")
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from ._frames import without_frames
 from ._types import Data, Position
 from .model import Model
 from .named import named
@@ -43,7 +44,7 @@ def to_arviz(
         leaves = {name: np.asarray(x) for name, x in tree.items()}
         made[group] = leaves if group in _WITHOUT_DRAWS else named(axes, leaves)
     if model is not None and data is not None:
-        lp, items = _densities(model, trace, data, len(axes))
+        lp, items = _densities(model, trace, without_frames("data", data), len(axes))
         stats |= named(axes, {"lp": lp})
         made["log_likelihood"] = named(axes, {"items": items})
     coords, dims = names

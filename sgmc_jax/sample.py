@@ -114,7 +114,8 @@ def sample(
             (`run.extend` joins the two); with other data or another gradient it is taken at its
             positions alone.
             A module (of Equinox, say) is a position, and is never called.
-        data: a pytree of arrays with one leading item axis, or `None`; or, for kernels whose
+        data: a pytree of arrays, or of frames and series of pandas, with one leading item axis, or
+            `None`; or, for kernels whose
             batcher is `Given`, a function `i -> batch`, an iterator of batches, or what gives one
             for each pass, a function without arguments or a loader. Batches may be shorter than
             others.

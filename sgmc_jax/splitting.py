@@ -46,12 +46,15 @@ class SplittingInfo(NamedTuple):
 
     `excess_temperature` is by how much the chain is too hot, relative to T, in the mean over the
     coordinates: with momenta |v|^2 / (d T) - 1, the kinetic temperature, in the metric of the
-    space; for Euler's overdamped step h |g|^2 / (2 d T), less what is subtracted of V. In the mean
-    over steps both are, to first order in h, the relative excess of the variance that the noise V
-    of the gradient makes, which is h V / (2 C T) with friction C, h V / (2 T) without momenta. The
-    step size adds h L / 2 of the curvature L to the latter, as to the variance, and h^2 L / 4 to
-    the former, in a word like ABOBA without any in the position. (Thermostats hold the kinetic
-    temperature at T.)
+    space; for Euler's overdamped step h |g|^2 / (2 d T), less what is subtracted of V, and h g' P g
+    / (2 d T) where P preconditions it, or G^-1 of a metric; in dual coordinates the drift takes the
+    place of g. In the mean over steps both are, to first order in h, the relative excess of the
+    variance that the noise V of the gradient makes, which is h V / (2 C T) with friction C, h V /
+    (2 T) without momenta. The step size adds h L / 2 of the curvature L to the latter, as to the
+    variance, and h^2 L / 4 to the former, in a word like ABOBA without any in the position.
+    (Thermostats hold the kinetic temperature at T.) It is `None` where there is no such number: of
+    `scir`, `sgrld_simplex` and `geometric_ornstein_uhlenbeck`, and of a `recipe` with a curl or an
+    energy.
     """
 
     gradient_norm: Array

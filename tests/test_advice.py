@@ -6,22 +6,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import linalg
 
 from sgmc_jax import (
     Euclidean,
     Full,
     FunctionModel,
     Minibatch,
+    PositiveMirror,
+    Summand,
     Uniform,
     cycle,
     hmc,
+    mirrored_sgld,
+    psgld,
+    recipe,
     sample,
+    scir,
     sghmc,
     sgld,
     sgnht,
+    sgrhmc,
+    sgrld,
     thin,
 )
 from sgmc_jax.advice import means
+from sgmc_jax.transitions import MirroredLangevin, PreconditionedLangevin, RecipeEuler
 from tests.laws.moments import check_law, run_law
 
 NUM, BATCH, SCALE = 1_000, 1, 2.0
@@ -47,6 +57,36 @@ def excess(kernel, position=jnp.zeros(4), **args):
         return run_law(jax.random.key(1), kernel, position, DATA, **args)
 
 
+def preconditioned(run):
+    """The mean over the coordinates, for the P that each chain has kept."""
+    p = 1 / (1.0 + np.sqrt(np.asarray(run.state.auxiliary["mean_square"])))
+    return np.mean(langevin(0.5 * p), axis=1)
+
+
+def momenta(h, friction, root, noise=NOISE):
+    """|v|^2 / d - 1 of sgrhmc with a constant root, by the linear system of its step."""
+    kick = np.array([-h * root, 1 - h * friction * root**2])
+    move = np.array([[1, 0], [0, 0]]) + np.outer([h * root, 1], kick)
+    of_noise = np.outer([h * root, 1], [h * root, 1])
+    variance = 2 * h * friction * root**2 + (h * root) ** 2 * noise
+    return linalg.solve_discrete_lyapunov(move, variance * of_noise)[1, 1] - 1
+
+
+def lognormal(temperature):
+    """log x is N(0, T I), of minibatches with the noise of the others."""
+    return Minibatch(
+        FunctionModel(
+            lambda x: -temperature * jnp.sum(jnp.log(x)), lambda x, y: LOGLIK(jnp.log(x), y)
+        ),
+        Uniform(BATCH),
+    )
+
+
+METRIC = np.array([0.5, 1.0, 2.0, 0.25])
+TURN = np.linalg.qr(np.arange(16.0).reshape(4, 4) % 5 + np.eye(4))[0]
+DENSE = TURN @ np.diag(METRIC) @ TURN.T
+ALL = np.mean(langevin(0.4 * METRIC))
+CLEAN = np.mean(langevin(0.4 * METRIC, 0.0))
 TELL = {"reduce": lambda state, info: info.excess_temperature}
 CASES = {
     "sgld": (sgld(NOISY, 0.5), langevin(0.5)),
@@ -66,10 +106,27 @@ CASES = {
     "sghmc, cold": (sghmc(NOISY, 0.1, 1.0, temperature=0.5), 0.1 * NOISE),
     "sghmc, exact": (sghmc(EXACT, 0.1, 1.0), 0.0),
     "sgnht": (sgnht(NOISY, 0.1, 1.0), 0.0),
+    "psgld": (psgld(NOISY, 0.5, decay=0.9, epsilon=1.0, freeze_after=50), preconditioned),
+    "sgrld": (sgrld(NOISY, lambda x: METRIC, 0.4, gamma="diagonal"), ALL),
+    "sgrld, dense": (sgrld(NOISY, DENSE, 0.4), ALL),
+    "sgrld, factor": (sgrld(NOISY, TURN * np.sqrt(METRIC), 0.4, factor=True), ALL),
+    "sgrld, cold": (
+        sgrld(NOISY, METRIC, 0.4, temperature=0.5),
+        np.mean(langevin(0.4 * METRIC, NOISE / 0.5)),
+    ),
+    "sgrld, corrected": (sgrld(NOISY, METRIC, 0.4, noise_covariance=NOISE), CLEAN),
+    "sgrld, by a matrix": (sgrld(NOISY, DENSE, 0.4, noise_covariance=NOISE), CLEAN),
+    "recipe": (recipe(NOISY, 0.7, None, 0.5), langevin(0.35)),
+    "sgrhmc": (sgrhmc(NOISY, 4.0, 0.05, 1.0), momenta(0.05, 1.0, 2.0)),
+    "mirrored": (mirrored_sgld(lognormal(1.0), 0.5, PositiveMirror()), langevin(0.5)),
+    "mirrored, cold": (
+        mirrored_sgld(lognormal(0.5), 0.5, PositiveMirror(), temperature=0.5),
+        langevin(0.5, NOISE / 0.5),
+    ),
 }
 
 
-FAST = ("sgld, wide", "sgld, by a diagonal", "sghmc, cold")
+FAST = ("sgld, wide", "sgld, by a diagonal", "sghmc, cold", "psgld", "sgrld", "mirrored, cold")
 
 
 @pytest.mark.parametrize(
@@ -77,13 +134,33 @@ FAST = ("sgld, wide", "sgld, by a diagonal", "sghmc, cold")
 )
 def test_the_excess_of_the_temperature(name):
     kernel, expected = CASES[name]
-    check_law(1 + excess(kernel, **TELL).trace.mean, 1 + expected, 0.02)
+    run = excess(kernel, jnp.ones(4), **TELL)
+    expected = expected(run) if callable(expected) else expected
+    check_law(1 + run.trace.mean - expected, 1.0, 0.02)
 
 
 def test_a_length_in_other_units_is_seen(monkeypatch):
     monkeypatch.setattr(Euclidean, "squared_norm", lambda self, x, v: jnp.sum(v**2))
     with pytest.raises(AssertionError, match="standard errors"):
         test_the_excess_of_the_temperature("sghmc, wide")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["psgld", "sgrld", "recipe", "mirrored, cold"])
+def test_a_length_in_the_units_of_the_position_is_seen(name, monkeypatch):
+    euclidean = lambda self, phase, h, field: h * jnp.sum(field**2) / (2 * field.size)
+    for piece in (PreconditionedLangevin, RecipeEuler, MirroredLangevin):
+        monkeypatch.setattr(piece, "excess", euclidean)
+    with pytest.raises(AssertionError, match="standard errors"):
+        test_the_excess_of_the_temperature(name)
+
+
+def test_kernels_that_cannot_tell_say_nothing():
+    counts = Minibatch(Summand(jnp.full(4, 0.5), lambda x, z: z), Uniform(BATCH))
+    turn = np.kron([[0.0, -1.0], [1.0, 0.0]], np.eye(2))
+    for kernel in (recipe(NOISY, np.eye(4), turn, 0.1), scir(counts, 0.1)):
+        run = sample(jax.random.key(0), kernel, jnp.zeros(4), jnp.abs(DATA), num_steps=8)
+        assert run.info.excess_temperature is None and run.summary().excess_temperature is None
 
 
 HOT, COLD = sgld(NOISY, 0.5), sgld(EXACT, 0.05)

@@ -394,6 +394,12 @@ POSITIONS_AND_DATA = [
     Case("scalar data", lambda: go(ON_PAIRS, data=(DATA, 1.0)), r"data\[1\] must have a leading"),
     Case("integers", lambda: go(position=np.zeros(2, int)), "position must be fl.*int", TypeError),
     Case("truths", lambda: go(position=np.zeros(2, bool)), "position must be fl.*bool", TypeError),
+    Case(
+        "activation",
+        lambda: go(position={"w": ZERO, "by": np.tanh}),
+        r"position\['by'\] must be an array of numbers, got ufunc: keep.*eqx.partition\(position",
+        TypeError,
+    ),
     Case("text", lambda: go(position="start"), "position must be an array.*str", TypeError),
     Case(
         "text for data", lambda: go(data=["a", "b"]), r"data\[0\] must be an array.*str", TypeError

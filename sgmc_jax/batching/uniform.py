@@ -78,6 +78,10 @@ class Batcher(eqx.Module):
         scale = jnp.where(real, scale * num / jnp.maximum(num - 1, 1), 0)
         return scale, jax.tree.map(lambda g: _less_mean(g, real, num), terms)
 
+    def even(self, num_items: int) -> bool:
+        """Whether batches of so many items are full, and their items of equal weights."""
+        return False
+
     def check(self, data: Data) -> None:
         """Raise if the data is unfit for this batcher."""
 
@@ -95,6 +99,9 @@ class Full(Batcher):
         shard = as_shard(data)
         weight = shard.mask.astype(jnp.float32)
         return Batch(shard.items, weight, jnp.arange(shard.capacity)), bstate
+
+    def even(self, num_items: int) -> bool:
+        return True
 
 
 class Uniform(Batcher):
@@ -138,6 +145,9 @@ class Uniform(Batcher):
             return _take(shard, index, n), bstate
         index = random_subset(key, n, shard.size, shard.capacity)
         return _take(shard, index, jnp.minimum(n, shard.size)), bstate
+
+    def even(self, num_items: int) -> bool:
+        return self.replace or self.batch_size <= num_items
 
     def check(self, data: Data) -> None:
         _fits(self.batch_size, data)
@@ -186,6 +196,9 @@ class Epoch(Batcher):
         batch = _take(shard, index, jnp.sum(real))
         return batch, EpochState(words, bstate.count + 1)
 
+    def even(self, num_items: int) -> bool:
+        return num_items % self.batch_size == 0
+
     def check(self, data: Data) -> None:
         _fits(self.batch_size, data)
 
@@ -217,6 +230,9 @@ class Given(Batcher):
         shard = as_shard(data)
         weight = shard.mask * (float(self.total) / jnp.maximum(shard.total, 1))
         return Batch(shard.items, weight, jnp.arange(shard.capacity)), bstate
+
+    def even(self, num_items: int) -> bool:
+        return True
 
 
 def _take(shard: Shard, index: Array, num_real: Any) -> Batch:

@@ -125,6 +125,9 @@ class Window(Batcher):
         num = self._num_windows(self._whole(shard).capacity)
         return Shard(self._windows(shard.items, jnp.arange(num)), num, 0, num)
 
+    def even(self, num_items: int) -> bool:
+        return True
+
     def check(self, data: Data) -> None:
         shard = self._whole(as_shard(data))
         if not jax.tree.leaves(shard.items):

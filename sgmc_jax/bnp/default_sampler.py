@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .. import _checks
+from .._frames import without_frames
 from .._types import Kernel
 from ..collective import Dist, leading_axis
 from ..combinators import cycle
@@ -82,6 +83,7 @@ def default_sampler(
         '3 blocks, 16 slots, one cluster to begin with, which is soon divided'
     """
     _checks.whole("shards", shards)
+    data = without_frames("data", data)
     if isinstance(process, PitmanYor) and isinstance(family, Family):
         return _mixture(process, family, data, shards)
     if isinstance(process, HierarchicalDirichletProcess) and isinstance(family, Family):

@@ -10,7 +10,11 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
+<<<<<<< HEAD
 from .._compiler import quick_jit
+=======
+from .._frames import without_frames
+>>>>>>> wb
 from ..arrays import product
 from ..collective import Collective, Dist, leading_axis
 from ..families import Family
@@ -94,6 +98,7 @@ def predictive(
         raise TypeError(
             f"positions must be Dist(shared, local), such as run.trace, got {type(positions)}"
         )
+    data, items = without_frames("data", data), without_frames("items", items)
     labels = np.asarray(local_part(positions, "assignment"))
     if leading_axis(data) != labels.shape[-1]:
         raise ValueError(

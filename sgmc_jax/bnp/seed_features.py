@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _checks
+from .._frames import without_frames
 from ..collective import Dist, leading_axis
 from ..families import FeatureFamily, FeatureRows
 from ..processes import FeatureProcess
@@ -71,6 +72,7 @@ def seed_features(
     numbers = {"num_items": num_items, "num_chains": num_chains, "num_steps": num_steps}
     for name, value in (numbers | {"capacity": capacity}).items():
         _checks.whole(name, value)
+    data = without_frames("data", data)
     total = leading_axis(data)
     subset_key, run_key = jax.random.split(key)
     subset = random_subset(subset_key, min(num_items, total), total)

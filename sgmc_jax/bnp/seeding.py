@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .. import _checks
+from .._frames import without_frames
 from ..arrays import Tiles, columns_by_chunks, product, real_array
 from ..collective import Collective, leading_axis
 
@@ -56,6 +57,7 @@ def kmeans_plus_plus(
     _checks.whole("rounds", rounds, 0)
     _checks.whole("candidates", candidates)
     _checks.random_key(key)
+    data = without_frames("data", data)
     _checks.arrays("data", data)
     _checks.some_items(leading_axis(data))
     x = as_points(data)

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .. import _checks
+from .._frames import without_frames
 from ._inputs import check_rows
 
 
@@ -44,7 +45,7 @@ def spread(data: Any, clusters: Any) -> Spread:
 
 def items_of(data: Any) -> Float[np.ndarray, "n d"]:
     """Rows in double precision, of arrays or a frame."""
-    rows = np.asarray(data)
+    rows = np.asarray(without_frames("data", data))
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or not rows.size:
         raise ValueError(f"data must be of shape (n, d), got shape {np.shape(data)}")

@@ -10,6 +10,7 @@ from .kept import KeptState
 from .latent import LatentMinibatch, LatentTable
 from .minibatch import Minibatch
 from .saga import SAGA, SAGAState
+from .stochastic_density import StochasticDensity
 from .svrg import SVRG, SVRGState
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "SAGACounts",
     "SAGAState",
     "SVRGState",
+    "StochasticDensity",
     "TableCounts",
     "TableState",
 ]

@@ -6,7 +6,7 @@ from .bayesian_network import BayesianNetwork
 from .lda import LDA
 from .logistic_regression import LogisticRegression
 from .matrix_factorization import MatrixFactorization
-from .network import TwoLayerNetwork
+from .network import FunctionNetwork, TwoLayerNetwork
 from .numpyro_model import NumpyroModel, from_numpyro
 from .series import (
     CategoricalEmission,
@@ -30,6 +30,7 @@ __all__ = [
     "CategoricalEmission",
     "Emission",
     "FunctionEmission",
+    "FunctionNetwork",
     "HiddenMarkov",
     "LinearGaussianStateSpace",
     "LogisticRegression",

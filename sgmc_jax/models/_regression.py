@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from .. import _checks
+from .._frames import without_frames
 from .._types import Data, Position
 from ..model import LinearModel
 from ._predictive import as_draws, log_loss, mean_response
@@ -126,6 +127,7 @@ def simulate_rows(key: Any, num_items: int, dim: int, correlation: Any) -> Float
 
 
 def _as_rows(x: Any) -> Array:
+    x = without_frames("x", x)
     if jnp.ndim(x) != 2:
         raise ValueError(f"x must be of shape (n, d), got shape {jnp.shape(x)}")
     return jnp.asarray(x)
@@ -134,7 +136,7 @@ def _as_rows(x: Any) -> Array:
 def _as_pair(data: PyTree, name: str) -> tuple[Array, Any]:
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise TypeError(f"data must be a pair (x, y) for {name}, got {type(data).__name__}")
-    return _as_rows(data[0]), data[1]
+    return _as_rows(data[0]), without_frames("y", data[1])
 
 
 def _check_labels(y: Any, num_items: int, num_labels: int) -> None:

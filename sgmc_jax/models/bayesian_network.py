@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned
+from .._frames import without_frames
 from .._functions import as_function
 from .._types import Data, Kernel, Position
 from ..combinators import draw
@@ -51,8 +52,9 @@ class BayesianNetwork(Model):
     there is half the number of its weights.
 
     Args:
-        network: a module that maps the x of one item to outputs; it is not kept, but for its
-            structure: `start` takes the weights of one to begin from.
+        network: a module that maps the x of one item to outputs, of Flax and others a
+            `FunctionNetwork`; it is not kept, but for its structure: `start` takes the weights of
+            one to begin from.
         loglik: `(outputs, y) -> ()`, the log likelihood of one item; by default `y` are labels
             0, ..., K - 1 and outputs K log odds, up to a constant.
         response: `outputs -> `what `predict` averages; the probabilities by default, and with a
@@ -63,8 +65,8 @@ class BayesianNetwork(Model):
 
     Raises:
         ValueError, TypeError: if the network is no module with floating weights, or groups or the
-            prior are not as above; at `sample`'s door, if weights are of another network, or labels
-            are out of range.
+            prior are not as above; at `sample`'s door, if weights are of another network, it does
+            not take such x, or labels are out of range.
 
     Example:
         >>> import equinox as eqx, jax, jax.numpy as jnp
@@ -176,10 +178,13 @@ class BayesianNetwork(Model):
             draws: positions of a sampler, on any leading axes.
             x: items, on the first axis.
         """
-        return mean_response(self, self._weights_of(draws), jnp.asarray(x))
+        x = jnp.asarray(without_frames("x", x))
+        self._outputs_of(x)
+        return mean_response(self, self._weights_of(draws), x)
 
     def log_loss(self, draws: PyTree, data: Data) -> Float[Array, ""]:
         """`-mean_i log p(y_i)`, where p is the posterior mean of the likelihood of its y."""
+        data = without_frames("data", data)
         self._check_data(data)
         return log_loss(self, self._weights_of(draws), tuple(data))
 
@@ -208,16 +213,31 @@ class BayesianNetwork(Model):
     def _check_data(self, data: Data) -> None:
         if not isinstance(data, tuple | list) or len(data) != 2:
             raise TypeError(f"data must be a pair (x, y), got {_returned.describe(data)}")
+        x, y = data[0], data[1]
+        if self.labels:
+            x = jnp.asarray(x)
+        outputs = self._outputs_of(x)
         if not self.labels:
             return
-        x, y = jnp.asarray(data[0]), data[1]
         if not jnp.issubdtype(jnp.result_type(y), jnp.integer) or jnp.shape(y) != x.shape[:1]:
             raise TypeError(
                 f"y must be whole numbers, one an item, got {_returned.describe(y)} for {len(x)}"
             )
-        number = jax.eval_shape(self.outputs, self.shapes, x[0]).shape[-1]
+        number = outputs.shape[-1]
         if _checks.certainly(lambda y: (y < 0) | (y >= number), y):
             raise ValueError(f"y must be labels 0 to {number - 1}, got {np.min(y)} to {np.max(y)}")
+
+    def _outputs_of(self, x: PyTree) -> Any:
+        """The form of the network's outputs of one item; raise unless it takes the first of x."""
+        item = lambda x: jax.ShapeDtypeStruct(jnp.shape(x)[1:], jnp.result_type(x))
+        one = jax.tree.map(item, x)
+        try:
+            return jax.eval_shape(self.outputs, self.shapes, one)
+        except Exception as error:
+            raise ValueError(
+                f"x must be what the network takes, an item at a time, got items of "
+                f"{_returned.describe(one)}: {_returned.shortened(str(error))}"
+            ) from error
 
     def _weights_of(self, draws: PyTree) -> dict[str, Any]:
         if not isinstance(draws, dict) or "weights" not in draws:
@@ -245,7 +265,9 @@ class NetworkWeights(Model):
 def _as_arrays(network: Any) -> Any:
     if not isinstance(network, eqx.Module) or not callable(network):
         raise TypeError(
-            f"network must be a module of Equinox with a __call__, got {type(network).__name__}"
+            "network must be a module of Equinox with a __call__, got "
+            f"{type(network).__name__}; of another library, or of a function, it is "
+            "FunctionNetwork(apply, weights)"
         )
     return jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, network)
 

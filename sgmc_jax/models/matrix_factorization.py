@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks, _returned
+from .._frames import without_frames
 from .._types import Data, Estimate, Kernel, Position
 from ..combinators import draw
 from ..model import Model
@@ -226,6 +227,7 @@ class MatrixFactorization(Ratings):
             pairs: a number of a user and one of an item for each rating.
             clip: the least and the most that a rating can be, to which means are clipped.
         """
+        pairs = without_frames("pairs", pairs)
         self._check_pairs(pairs)
         if not isinstance(draws, dict) or "factors" not in draws:
             raise ValueError("draws must be positions, dicts with factors")
@@ -238,6 +240,7 @@ class MatrixFactorization(Ratings):
         self, draws: PyTree, data: PyTree, *, clip: tuple[float, float] | None = None
     ) -> Float[Array, ""]:
         """The root of the mean squared error of `predict` on ratings."""
+        data = without_frames("data", data)
         self._check_data(data)
         error = jnp.asarray(data[1]) - self.predict(draws, data[0], clip=clip)
         return jnp.sqrt(jnp.mean(error**2))

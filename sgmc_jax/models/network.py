@@ -1,4 +1,4 @@
-"""A neural network with two layers."""
+"""A neural network with two layers, and networks of other libraries."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from .. import _checks
+from .._functions import must_take
 
 
 class TwoLayerNetwork(eqx.Module):
@@ -64,3 +65,33 @@ class TwoLayerNetwork(eqx.Module):
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
         return self.second_bias + self.activation(self.first_bias + x @ self.first) @ self.second
+
+
+class FunctionNetwork(eqx.Module):
+    """The network of a function of weights, such as `apply` of a module of Flax or Haiku.
+
+    Args:
+        function: `(weights, x) -> outputs` for the x of one item.
+        weights: any pytree of floating arrays, such as `module.init(key, x)` returns. What shall
+            not be sampled, such as running means, is the function's own to hold.
+
+    Raises:
+        TypeError: if it is no such function, or a leaf of the weights no floating array.
+
+    Example: with Flax it is `FunctionNetwork(module.apply, module.init(key, x))`.
+        >>> import jax.numpy as jnp
+        >>> linear = lambda weights, x: x @ weights["kernel"] + weights["bias"]
+        >>> weights = {"kernel": jnp.ones((2, 3)), "bias": jnp.zeros(3)}
+        >>> FunctionNetwork(linear, weights)(jnp.ones(2)).tolist()
+        [2.0, 2.0, 2.0]
+    """
+
+    function: Callable = eqx.field(static=True)
+    weights: PyTree
+
+    def __check_init__(self):
+        must_take(self.function, "function", ("weights", "x"))
+        _checks.floating("weights", self.weights)
+
+    def __call__(self, x: Array) -> Array:
+        return self.function(self.weights, x)

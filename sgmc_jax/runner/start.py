@@ -14,6 +14,11 @@ from .. import _checks, _tree
 from ..run import Run
 from .keys import root as root_key
 
+_KEEP_OUT = (
+    ": keep what is no array out of it, eqx.partition(position, eqx.is_inexact_array), and combine "
+    "the two in the log likelihood"
+)
+
 
 class Start:
     """The argument `position` of `sample`, read once.
@@ -41,7 +46,7 @@ class Start:
             drawn = position(keys[0]) if num_chains is None else jax.vmap(position)(keys)
             self.value, self.stacked = _tree.strong(drawn), num_chains is not None
         else:
-            _checks.arrays("position", position)
+            _checks.arrays("position", position, _KEEP_OUT)
             self.value = _tree.strong(position)
             self.stacked = _is_stack(self.value, axis, num_chains)
         self.one = jax.tree.map(lambda x: x[0], self.value) if self.stacked else self.value
@@ -52,7 +57,15 @@ def _is_function(position: Any) -> bool:
     if not callable(position):
         return False
     bound = hasattr(position, "__func__") or isinstance(position, partial)
-    return bound or jax.tree_util.treedef_is_leaf(jax.tree.structure(position))
+    if not (bound or jax.tree_util.treedef_is_leaf(jax.tree.structure(position))):
+        return False
+    if hasattr(position, "init") and hasattr(position, "apply"):
+        name = type(position).__name__
+        raise TypeError(
+            f"position must be the parameters of {name}, as its method `init` returns them, got "
+            "the module itself"
+        )
+    return True
 
 
 def _keys(root: jax.Array, impl: str, num: int) -> Any:

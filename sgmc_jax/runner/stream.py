@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .. import _checks
+from .._frames import without_frames
 from .._functions import must_take
 from ..checkpoint import contents, fingerprint, shapes
 from ..collective import Shard, leading_axis
@@ -31,6 +32,7 @@ class Resident:
     max_batches = 2**31
 
     def __init__(self, data: PyTree):
+        data = without_frames("data", data)
         _checks.arrays("data", data)
         self.data = resident(data)
         self.num_items = leading_axis(self.data) if jax.tree.leaves(self.data) else None
@@ -155,7 +157,8 @@ def of_one_item(batch: PyTree) -> list[str]:
 
 
 def as_arrays(batch: PyTree) -> PyTree:
-    """Arrays of other libraries, such as tensors of PyTorch, as those of numpy."""
+    """Arrays of other libraries, such as tensors of PyTorch and frames, as those of numpy."""
+    batch = without_frames("data", batch)
     known = lambda x: isinstance(x, np.ndarray | jax.Array) or not hasattr(x, "__array__")
     return jax.tree.map(lambda x: x if known(x) else np.asarray(x), batch)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, PyTree
 
 from .. import _tree
@@ -29,12 +30,19 @@ class MirroredLangevin(Transition):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         y = self.mirror.dual(phase.position)
-        x, pull = jax.vjp(self.mirror.primal, y)
-        (pulled,) = pull(jax.tree.map(lambda x, g: g.astype(x.dtype), x, field))
-        drift = _tree.axpy(self.temperature, jax.grad(self.mirror.log_element)(y), pulled)
-        y = _tree.axpy(h, drift, y)
+        y = _tree.axpy(h, self._drift(y, field), y)
         y = _tree.axpy(jnp.sqrt(2 * self.temperature * h), _tree.normal_like(key, y), y)
         return phase._replace(position=self.mirror.primal(y))
+
+    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
+        """`h |J' g + T grad log |J||^2 / 2d`, in the dual coordinates."""
+        y = self.mirror.dual(phase.position)
+        return h * optax.tree.norm(self._drift(y, field), squared=True) / (2 * _tree.size(y))
+
+    def _drift(self, y: PyTree, field: PyTree) -> PyTree:
+        x, pull = jax.vjp(self.mirror.primal, y)
+        (pulled,) = pull(jax.tree.map(lambda x, g: g.astype(x.dtype), x, field))
+        return _tree.axpy(self.temperature, jax.grad(self.mirror.log_element)(y), pulled)
 
     def check_position(self, position: Position) -> None:
         self.mirror.check(position)

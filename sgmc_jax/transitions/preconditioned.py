@@ -45,14 +45,8 @@ class PreconditionedLangevin(Transition):
         return {"mean_square": ones, "updates": jnp.zeros((), jnp.int32)}
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        updates = phase.auxiliary["updates"]
-        overall = optax.tree.norm(field, squared=True) / _tree.size(phase.position)
-        first = lambda v: jnp.where(updates == 0, overall.astype(v.dtype), v)
-        square = jax.tree.map(first, phase.auxiliary["mean_square"])
-
-        kept = self._updated(phase, square, field)
-        used = kept["mean_square"] if self.gamma else square
-        p = jax.tree.map(lambda v: 1 / (self.epsilon.astype(v.dtype) + jnp.sqrt(v)), used)
+        kept, used = self._means(phase, field)
+        p = self._matrix(used)
 
         def moved(x: Array, p: Array, drift: Array, xi: Array) -> Array:
             step = (h * p).astype(x.dtype)
@@ -61,11 +55,31 @@ class PreconditionedLangevin(Transition):
 
         drift = jax.tree.map(lambda p, g: p * g.astype(p.dtype), p, field)
         if self.gamma:
-            gamma = self._gamma(updates, p, used, field, phase.curvature)
+            gamma = self._gamma(phase.auxiliary["updates"], p, used, field, phase.curvature)
             drift = _tree.axpy(self.temperature, gamma, drift)
         noise = _tree.normal_like(key, phase.position)
         position = jax.tree.map(moved, phase.position, p, drift, noise)
         return phase._replace(position=position, auxiliary=phase.auxiliary | kept)
+
+    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
+        """`h g' P g / 2d`."""
+        p = self._matrix(self._means(phase, field)[1])
+        square = lambda p, g: jnp.sum(p * g.astype(p.dtype) ** 2)
+        total = optax.tree.sum(jax.tree.map(square, p, field))
+        return h * total / (2 * _tree.size(phase.position))
+
+    def _means(self, phase: Phase, field: PyTree) -> tuple[dict[str, PyTree], PyTree]:
+        """What the phase keeps after this gradient, and the v of which P is made."""
+        overall = optax.tree.norm(field, squared=True) / _tree.size(phase.position)
+        begins = phase.auxiliary["updates"] == 0
+        first = lambda v: jnp.where(begins, overall.astype(v.dtype), v)
+        square = jax.tree.map(first, phase.auxiliary["mean_square"])
+        kept = self._updated(phase, square, field)
+        return kept, kept["mean_square"] if self.gamma else square
+
+    def _matrix(self, square: PyTree) -> PyTree:
+        """The diagonal of P."""
+        return jax.tree.map(lambda v: 1 / (self.epsilon.astype(v.dtype) + jnp.sqrt(v)), square)
 
     def _gamma(
         self, updates: Array, p: PyTree, square: PyTree, field: PyTree, curvature: PyTree | None

@@ -57,6 +57,23 @@ class RecipeEuler(Transition):
         position = unravel(z + h * drift + noise.astype(z.dtype))
         return phase._replace(position=position, clipped=add_counts(phase.clipped, clipped))
 
+    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array | None:
+        """`h g' D g / 2d`, less what is subtracted of V, at most T; not known with a curl."""
+        if self.curl is not None or self.extended:
+            return None
+        d, v = self.diffusion.at(phase.position), self._covariance(phase)
+        d = self._squared(d) if self.factor else d
+        g = ravel_pytree(field)[0].astype(d.dtype)
+        heat = h * (g @ times(d, g)) / (2 * len(g))
+        if v is None:
+            return heat
+        lost = d * v if d.ndim == v.ndim == 1 else jnp.sum(dense(d) * dense(v)) / len(g)
+        return heat - jnp.mean(jnp.minimum(h * lost / 2, self.temperature))
+
+    def _squared(self, factor: Array) -> Array:
+        """D, of its factor."""
+        return factor * factor if factor.ndim == 1 else factor @ factor.T
+
     def _product(self, position: Position, v: Array) -> Float[Array, " d"]:
         """`(D + Q) v`."""
         d = self.diffusion.at(position)
@@ -73,8 +90,7 @@ class RecipeEuler(Transition):
 
     def _noise_covariance(self, position: Position, d: Array, v: Array | None, h: Any) -> Array:
         """`2 h T D - h^2 B`, the diagonal alone where all of it is diagonal."""
-        if self.factor:
-            d = d * d if d.ndim == 1 else d @ d.T
+        d = self._squared(d) if self.factor else d
         own = 2 * h * self.temperature * d
         if v is None:
             return own

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from .. import _checks, _tree
+from .._frames import without_frames
 from .._types import Data, Kernel, Position
 from ..batching import Given
 from ..gradients import ControlVariate, Minibatch
@@ -91,6 +92,7 @@ def default_kernel(
     """
     _checks.random_key(key)
     fit_key, noise_key = jax.random.split(key)
+    data = without_frames("data", data)
     fit = laplace(fit_key, model, position, data) if fit is None else fit
     passes = passes_to_tune(model, data)
     if passes is not None:

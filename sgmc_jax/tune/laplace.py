@@ -13,6 +13,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from .. import _checks, _tree
+from .._frames import without_frames
 from .._types import Data, Estimate, Estimator, Position
 from ..batching import Full, Given, Uniform
 from ..gradients import Minibatch
@@ -108,7 +109,8 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         Fox and Nemeth (2019) for starting stochastic gradient samplers at a mode.
     """
     _checks.arrays("position", position)
-    position, passes = _tree.strong(position), passes_to_tune(model, data)
+    position, data = _tree.strong(position), without_frames("data", data)
+    passes = passes_to_tune(model, data)
     mode_key, subset_key, key = jax.random.split(key, 3)
     if passes is not None:
         some, size, _ = sample_of_pass(subset_key, passes)

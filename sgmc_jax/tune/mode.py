@@ -13,6 +13,7 @@ import optax
 from jaxtyping import Array
 
 from .. import _checks, _tree
+from .._frames import without_frames
 from .._types import Data, Estimate, Keys, Position
 from ..batching import Batcher, Full, Given
 from ..collective import as_shard, leading_axis
@@ -137,6 +138,7 @@ def exact_estimate(grad: Minibatch, position: Position, data: Data) -> Estimate:
 
 def _checked(grad: Minibatch, position: Position, data: Data) -> Data:
     """All of the data, as arrays that are fit."""
+    data = without_frames("data", data)
     _checks.arrays("data", data)
     grad.check(position, data)
     return resident(data)

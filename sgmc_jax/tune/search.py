@@ -10,6 +10,7 @@ from typing import Any
 import jax
 
 from .. import _checks, _tree
+from .._frames import without_frames
 from .._types import Data, Estimator, Kernel, Position
 from ..combinators import require_kernel
 from ..model import Model
@@ -195,7 +196,7 @@ def _race(
     """All settings at the start, and the key of the rounds."""
     _checks.arrays("position", position)
     _checks.whole("num_chains", num_chains)
-    position = _tree.strong(position)
+    position, data = _tree.strong(position), without_frames("data", data)
     scale_key, key = jax.random.split(key)
     judge = as_judge(scale_key, model, position, data, *judging)
     racers = [_racer(make_kernel, setting, position, data, cost) for setting in _settings(grid)]

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from .. import _checks, _tree
+from .._frames import without_frames
 from .._types import Data, Position
 from ..batching import Given
 from ..gradients import Minibatch
@@ -72,6 +73,7 @@ def whiten(model: Model, mode: Position, data: Data = None, *, dense: bool = Tru
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
     _checks.truth("dense", dense)
     _checks.arrays("mode", mode)
+    data = without_frames("data", data)
     passes = passes_to_tune(model, data)
     if passes is None:
         _checks.arrays("data", data)

@@ -49,6 +49,10 @@ def loglik(position, item):
     return -0.5 * jnp.sum((item - position) ** 2)
 
 
+def density(position, items):
+    return prior(position) - 2 * jnp.sum((items - position) ** 2)
+
+
 def model() -> s.Model:
     return s.FunctionModel(prior, loglik)
 
@@ -139,6 +143,12 @@ def parts() -> dict[str, Call]:
         ),
         "Stratified": Call(
             s.Stratified, {"sizes": (3, 2), "labels": np.arange(20) % 2}, batched, FLAT
+        ),
+        "StochasticDensity": Call(
+            s.StochasticDensity,
+            {"logdensity": density, "batcher": s.Uniform(5), "weighted": False},
+            estimate,
+            FLAT,
         ),
         "Minibatch": Call(s.Minibatch, {"model": model(), "batcher": s.Uniform(5)}, estimate, FLAT),
         "ControlVariate": Call(
@@ -399,6 +409,11 @@ def numbers() -> dict[str, Call]:
             models.MatrixFactorization, {"num_users": 3, "num_items": 4, "rank": 2}
         ),
         "LDA": Call(models.LDA, {"num_topics": 2, "vocabulary": 3, "alpha": 0.5, "beta": 0.5}),
+        "FunctionNetwork": Call(
+            models.FunctionNetwork,
+            {"function": lambda weights, x: x @ weights, "weights": np.ones((2, 3), np.float32)},
+            lambda made, held: models.BayesianNetwork(made),
+        ),
         "BayesianNetwork": Call(
             models.BayesianNetwork, {"network": eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(0))}
         ),

@@ -6,10 +6,21 @@ import sys
 import tokenize
 import types
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+_MAY_BE_MISSING = ("flax",)
+
+
+def missing(text):
+    """A library that a block imports and that may be missing, if it is."""
+    imported = lambda name: re.search(rf"^(?:from|import) {name}\b", text, re.MULTILINE)
+    absent = [name for name in _MAY_BE_MISSING if imported(name) and find_spec(name) is None]
+    return absent[0] if absent else None
 
 
 def pages():
@@ -35,10 +46,12 @@ def block(name, heading):
 
 
 def run(name):
-    """The module that a page makes, its blocks run from the first to the last."""
+    """The module that a page makes, its blocks run from the first to the last, if they can be."""
     module = types.ModuleType("guide_" + re.sub(r"\W", "_", name))
     sys.modules[module.__name__] = module  # where dataclasses look up annotations
     for line, text in blocks(name):
+        if missing(text):
+            continue
         code = compile("\n" * line + text, str(DOCS / name), "exec")
         exec(code, module.__dict__)
     return module

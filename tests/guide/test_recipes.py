@@ -7,12 +7,14 @@ import pytest
 from tests.guide import pages
 
 PAGE = "guide/recipes.md"
-TASKS = ["logistic", "schools", "numpyro", "network", "mixture", "topics", "density"]
+TASKS = ["logistic", "schools", "numpyro", "network", "flax", "mixture", "topics", "density"]
 
 
 def namespace(number):
     """What the block of one recipe leaves behind."""
     line, text = pages.blocks(PAGE)[number]
+    if library := pages.missing(text):
+        pytest.skip(f"{library} is not installed")
     made = {"__name__": f"recipe_{number}"}
     exec(compile("\n" * line + text, str(pages.DOCS / PAGE), "exec"), made)
     return made
@@ -53,6 +55,10 @@ def network(made):
     assert jnp.sqrt(jnp.mean((made["mean"] - truth) ** 2)) < 0.15
 
 
+def flax(made):
+    network(made)
+
+
 def mixture(made):
     assert np.abs(np.bincount(made["partition"]) - 200).max() < 10
     assert np.all(made["law"].membership[:, :3].max(1) > 0.95)
@@ -72,7 +78,7 @@ def density(made):
     assert 0.85 < trace.std() / sd < 1.25
 
 
-CHECKS = [logistic, schools, numpyro, network, mixture, topics, density]
+CHECKS = [logistic, schools, numpyro, network, flax, mixture, topics, density]
 
 
 @pytest.mark.full

@@ -33,6 +33,7 @@ from sgmc_jax import (
     SimplexMirror,
     Sphere,
     Stiefel,
+    StochasticDensity,
     Stratified,
     Summand,
     TableCounts,
@@ -97,6 +98,12 @@ def logprior(w):
 
 
 MODEL = FunctionModel(logprior, lambda w, z: -0.5 * (z[1] - z[0] @ w) ** 2)
+
+
+def logdensity(w, items):
+    return logprior(w) + ITEMS / 5 * jnp.sum(MODEL.loglik_batch(w, items))
+
+
 LINEAR = LinearModel(logprior, lambda eta, y: -0.5 * (y - eta) ** 2)
 PLAIN = Minibatch(MODEL, Uniform(5))
 EXACT = Minibatch(MODEL, Full())
@@ -413,6 +420,7 @@ CASES = [
         DIRECTIONS,
         **_rare,
     ),
+    _on("sgld density", lambda h: sgld(StochasticDensity(logdensity, Uniform(5)), h)),
     _on("sgld weighted", lambda h: sgld(Minibatch(MODEL, Weighted(5, SHARES)), h)),
     _on("sgld saga", lambda h: sgld(SAGA(PLAIN), h)),
     _on("sgld linear saga", lambda h: sgld(SAGA(Minibatch(LINEAR, Epoch(7))), h)),

@@ -14,6 +14,7 @@ from sgmc_jax import (
     FunctionModel,
     LinearModel,
     Minibatch,
+    StochasticDensity,
     Uniform,
     metropolis,
     repeat,
@@ -53,8 +54,15 @@ def some_fast(names, fast):
 
 
 GRAD, Y = location()
+
+
+def density(x, items):
+    return GRAD.model.logprior(x) + 4 * jnp.sum(GRAD.model.loglik_batch(x, items))
+
+
 CLOSED_FORMS = {  # the variances at h = .2 and .6
     "sgld": (partial(sgld, GRAD), (0.7300, 1.7887)),
+    "density": (partial(sgld, StochasticDensity(density, Uniform(2))), (0.7300, 1.7887)),
     "EA": (partial(sghmc, GRAD, friction=FRICTION, word="EA"), (0.5861, 1.0449)),
     "BAOAB": (partial(sghmc, GRAD, friction=FRICTION, word="BAOAB"), (0.5771, 0.8577)),
     "OBABO": (partial(sghmc, GRAD, friction=FRICTION, word="OBABO"), (0.5852, 0.9427)),
@@ -80,7 +88,7 @@ def second_moments(make, data, num_chains=1024, num_steps=6_000, position=0.0, s
     return np.asarray(run.trace.mean).T
 
 
-@pytest.mark.parametrize("name", some_fast(CLOSED_FORMS, ("sgld", "BAOAB", "ABOBA")))
+@pytest.mark.parametrize("name", some_fast(CLOSED_FORMS, ("sgld", "density", "BAOAB", "ABOBA")))
 def test_variance_with_minibatches(name):
     make, expected = CLOSED_FORMS[name]
     moments = second_moments(lambda h: make(step_size=h, temperature=TEMPERATURE), Y)

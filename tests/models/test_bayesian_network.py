@@ -19,7 +19,7 @@ from sgmc_jax import (
     sghmc,
     sgld,
 )
-from sgmc_jax.models import BayesianNetwork, TwoLayerNetwork
+from sgmc_jax.models import BayesianNetwork, FunctionNetwork, TwoLayerNetwork
 from tests.laws.moments import check_mean
 from tests.models import geweke
 
@@ -231,20 +231,39 @@ def test_predictions_average_over_draws():
     np.testing.assert_allclose(MODEL.log_loss(draws, (X, Y)), expected, rtol=1e-5)
 
 
+def test_a_network_that_is_a_function_of_its_weights():
+    """The chain, predictions and log loss are those of the module that it is."""
+
+    def apply(weights, x):
+        first, bias, second, last = weights
+        return last + jax.nn.softmax(bias + x @ first) @ second
+
+    network = FunctionNetwork(apply, tuple(jax.tree.leaves(NETWORK)))
+    model = BayesianNetwork(network, groups=(0, 1, 0, 2), precision_prior=(1.5, 2.0))
+    runs = []
+    for kind, start in ((model, network), (MODEL, NETWORK)):
+        kernel = sghmc(Minibatch(kind, Uniform(4)), 0.01, friction=5.0)
+        run = sample(KEY, kernel, kind.start(start), (X, Y), num_steps=5, num_chains=2)
+        loss = kind.log_loss(run.trace, (X, Y))
+        runs.append([*jax.tree.leaves(run.trace), kind.predict(run.trace, X), loss])
+    for ours, theirs in zip(*runs, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
 def test_sigmoids_are_an_option():
     network = TwoLayerNetwork(KEY, 3, 4, 3, activation=jax.nn.sigmoid)
     hidden = 1 / (1 + np.exp(-(X[0] @ network.first)))
     np.testing.assert_allclose(network(X[0]), hidden @ network.second, rtol=1e-5)
 
 
-def door(y=Y, position=None, model=MODEL):
+def door(y=Y, position=None, model=MODEL, x=X):
     position = model.start(NETWORK) if position is None else position
-    return sample(KEY, sgld(Minibatch(model, Uniform(4)), 1e-3), position, (X, y), num_steps=1)
+    return sample(KEY, sgld(Minibatch(model, Uniform(4)), 1e-3), position, (x, y), num_steps=1)
 
 
 OTHER = TwoLayerNetwork(KEY, 3, 5, 3)
 BAD = [
-    (lambda: BayesianNetwork(lambda x: x), "network must be a module of Equinox with a __call__"),  # type: ignore
+    (lambda: BayesianNetwork(lambda x: x), "network must be a module of Equinox .*FunctionNetwork"),  # type: ignore
     (lambda: BayesianNetwork(eqx.nn.Identity()), "network must have floating arrays"),
     (lambda: BayesianNetwork(NETWORK, groups=(0, 1)), "groups must give each of the network's 4"),
     (lambda: BayesianNetwork(NETWORK, groups=(0, 2, 0, 2)), "without gaps"),
@@ -265,6 +284,25 @@ BAD = [
     (
         lambda: door(position={**MODEL.start(NETWORK), "log_precision": np.ones(2)}),
         "one number a group",
+    ),
+    (
+        lambda: door(x=X[:, :2]),
+        r"x must be what the network takes, an item at a time, got items of float32\(2,\)",
+    ),
+    (
+        lambda: door(
+            x=X[:, :2], model=BayesianNetwork(NETWORK, lambda o, y: -jnp.sum((o - y) ** 2))
+        ),
+        r"x must be what the network takes.*float32\(2,\)",
+    ),
+    (lambda: door(x=X[:, 0]), r"x must be what the network takes.*got items of float32\(\)"),
+    (lambda: MODEL.predict(MODEL.start(NETWORK), X[:, :2]), r"x must be.*float32\(2,\)"),
+    (lambda: FunctionNetwork(1, X), "function must be a function, got int"),  # type: ignore
+    (lambda: FunctionNetwork(lambda w: w, X), r"function must be a function of \(weights, x\)"),
+    (lambda: FunctionNetwork(lambda w, x: w, Y), "weights must be floating, got int"),
+    (
+        lambda: FunctionNetwork(lambda w, x: w, {"act": jnp.tanh}),
+        r"weights\['act'\] must be floating",
     ),
     (lambda: MODEL.predict(jnp.zeros(3), X), "draws must be positions, dicts with weights"),
 ]

@@ -359,7 +359,68 @@ def test_windows_have_the_posterior_of_all_rows():
     np.testing.assert_allclose(got[1].mean(0) / scale, 1, atol=0.15)
 
 
+def fitted(emission, parameters, series):
+    model = m.HiddenMarkov(2, emission)
+    position = model.position(jnp.full((2, 2), 0.5), parameters)
+    kernel = sghmc(Minibatch(model, Window(2)), 1e-3, friction=1.0)
+    return sample(KEY, kernel, position, series, num_steps=1)
+
+
+def normal(*shape, scale=None):
+    return {"mean": jnp.zeros(shape), "log_scale": jnp.zeros(shape if scale is None else scale)}
+
+
 BAD = {
+    "rows of scalars": (
+        lambda: fitted(m.NormalEmission(), normal(2), jnp.ones((5, 2))),
+        r"shape of one state's.*NormalEmission, got rows of shape \(2,\).*'mean': \(\)",
+    ),
+    "rows of vectors": (
+        lambda: fitted(m.NormalEmission(), normal(2, 3), jnp.ones(5)),
+        r"got rows of shape \(\) and parameters of shapes \{'mean': \(3,\)",
+    ),
+    "one scale": (
+        lambda: fitted(m.NormalEmission(), normal(2, 3, scale=2), jnp.ones((5, 3))),
+        r"'mean': \(3,\), 'log_scale': \(\)",
+    ),
+    "rows in a dict": (
+        lambda: fitted(m.NormalEmission(), normal(2), {"y": jnp.ones(5)}),
+        "the series must be one array for NormalEmission, got .*y: float",
+    ),
+    "count of vectors": (
+        lambda: fitted(m.PoissonEmission(), {"log_rate": jnp.zeros((2, 3))}, jnp.ones(5)),
+        r"PoissonEmission, got rows of shape \(\)",
+    ),
+    "vector of counts": (
+        lambda: fitted(m.PoissonEmission(), {"log_rate": jnp.zeros(2)}, jnp.ones((5, 2))),
+        r"PoissonEmission, got rows of shape \(2,\)",
+    ),
+    "no counts": (
+        lambda: fitted(m.PoissonEmission(), {"log_rate": jnp.zeros(2)}, -jnp.ones(5)),
+        "the series must be of counts 0, 1, 2, ... for PoissonEmission, got",
+    ),
+    "halves": (
+        lambda: problem("Poisson")[0].log_likelihood(problem("Poisson")[1], jnp.full(5, 0.5)),
+        "the series must be of counts",
+    ),
+    "no symbols": (
+        lambda: fitted(m.CategoricalEmission(3), {"logits": jnp.zeros((2, 2))}, jnp.ones(5)),
+        "the series must be of whole numbers, got float",
+    ),
+    "symbol": (
+        lambda: fitted(m.CategoricalEmission(3), {"logits": jnp.zeros((2, 2))}, jnp.arange(5)),
+        "the series must be of symbols 0 to 2 for CategoricalEmission, got 0 to 4",
+    ),
+    "symbols of a row": (
+        lambda: fitted(
+            m.CategoricalEmission(3), {"logits": jnp.zeros((2, 2))}, jnp.ones((5, 2), int)
+        ),
+        r"CategoricalEmission, got rows of shape \(2,\)",
+    ),
+    "logits of a state": (
+        lambda: fitted(m.CategoricalEmission(3), {"logits": jnp.zeros((2, 3))}, jnp.ones(5, int)),
+        r"logits must be of shape \(2,\) in each state, num_symbols less one, got \(3,\)",
+    ),
     "states": (lambda: m.HiddenMarkov(1, m.NormalEmission()), "num_states must be.*2, got 1"),
     "emission": (lambda: m.HiddenMarkov(2, None), "emission must be an Emission.*NoneType"),
     "alpha": (

@@ -341,6 +341,10 @@ BAD = {
         ),
         r"the series must be of shape \(T, 1\), observation_dim, got rows of shape \(2,\)",
     ),
+    "dict": (
+        lambda: one().log_likelihood({}, {"y": jnp.ones(5)}),
+        "position of LinearGaussianStateSpace must have the shapes|the series must be one array",
+    ),
 }
 
 

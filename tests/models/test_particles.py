@@ -247,6 +247,10 @@ BAD = {
         lambda: _sampled(SV.gradients(Window(2), 8), jnp.ones((6, 2))),
         r"the series must be of shape \(T,\), got rows of shape \(2,\)",
     ),
+    "dict": (
+        lambda: _sampled(SV.gradients(Window(2), 8), {"returns": jnp.ones(6)}),
+        "the series must be one array, got rows .*returns: float",
+    ),
     "position": (
         lambda: SV.logprior({"mean": jnp.zeros(2)}),
         "position of StochasticVolatility must have the shapes",

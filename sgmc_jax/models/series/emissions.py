@@ -9,9 +9,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PyTree
 
-from ... import _checks
+from ... import _checks, _returned
 from ..._functions import as_function
 
 
@@ -30,6 +31,9 @@ class Emission(eqx.Module):
     def loglik(self, parameters: PyTree, row: PyTree) -> Array:
         """The log density of one row in one state."""
 
+    def check(self, rows: PyTree) -> None:
+        """Raise if concrete rows, with a leading axis, have values that are never emitted."""
+
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
         """One row of one state."""
         raise TypeError(f"{type(self).__name__} has no sample")
@@ -46,6 +50,10 @@ class NormalEmission(Emission):
         mean: m.
         scale: s > 0, a standard deviation.
         precision_prior: a, b > 0.
+
+    Raises:
+        ValueError, TypeError: if a number is out of its range; if rows, means and scales are not of
+            one shape.
 
     Example:
         >>> import jax.numpy as jnp
@@ -73,6 +81,7 @@ class NormalEmission(Emission):
 
     def loglik(self, parameters: PyTree, row: PyTree) -> Array:
         mean, log_scale = parameters["mean"], parameters["log_scale"]
+        _one_shape("NormalEmission", row, mean=mean, log_scale=log_scale)
         return jnp.sum(jax.scipy.stats.norm.logpdf(row, mean, jnp.exp(log_scale)))
 
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
@@ -89,6 +98,10 @@ class PoissonEmission(Emission):
 
     Args:
         rate_prior: a, b > 0.
+
+    Raises:
+        ValueError, TypeError: if a number is out of its range; if rows and rates are not of one
+            shape, or rows no counts.
     """
 
     rate_prior: Any = (1.0, 1.0)
@@ -105,8 +118,17 @@ class PoissonEmission(Emission):
 
     def loglik(self, parameters: PyTree, row: PyTree) -> Array:
         log_rate = parameters["log_rate"]
+        _one_shape("PoissonEmission", row, log_rate=log_rate)
         row = jnp.asarray(row, log_rate.dtype)
         return jnp.sum(row * log_rate - jnp.exp(log_rate) - jax.lax.lgamma(row + 1))
+
+    def check(self, rows: PyTree) -> None:
+        _numbers("PoissonEmission", rows)
+        if _checks.certainly(lambda y: (y < 0) | (y != np.floor(y)), rows):
+            raise ValueError(
+                "the series must be of counts 0, 1, 2, ... for PoissonEmission, got "
+                f"{_checks.shown(rows)}"
+            )
 
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
         return jax.random.poisson(key, jnp.exp(parameters["log_rate"]))
@@ -122,6 +144,10 @@ class CategoricalEmission(Emission):
     Args:
         num_symbols: V, at least 2.
         concentration: beta > 0.
+
+    Raises:
+        ValueError, TypeError: if a number is out of its range; if rows are no such symbols, or
+            there is not a logit for each but the first.
     """
 
     num_symbols: int = eqx.field(static=True)
@@ -133,13 +159,31 @@ class CategoricalEmission(Emission):
 
     def log_probabilities(self, parameters: PyTree) -> Array:
         """log P(y = v), (V,)."""
-        return jax.nn.log_softmax(jnp.pad(parameters["logits"], (1, 0)))
+        logits = parameters["logits"]
+        if jnp.shape(logits) != (self.num_symbols - 1,):
+            raise ValueError(
+                f"logits must be of shape ({self.num_symbols - 1},) in each state, num_symbols "
+                f"less one, got {jnp.shape(logits)}"
+            )
+        return jax.nn.log_softmax(jnp.pad(logits, (1, 0)))
 
     def logprior(self, parameters: PyTree) -> Array:
         return jnp.sum(self.concentration * self.log_probabilities(parameters))
 
     def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+        _one_shape("CategoricalEmission", row, symbol=0)
         return self.log_probabilities(parameters)[row]
+
+    def check(self, rows: PyTree) -> None:
+        _numbers("CategoricalEmission", rows)
+        last = self.num_symbols - 1
+        if not jnp.issubdtype(jnp.result_type(rows), jnp.integer):
+            raise TypeError(f"the series must be of whole numbers, got {_returned.describe(rows)}")
+        if _checks.certainly(lambda y: (y < 0) | (y > last), rows):
+            raise ValueError(
+                f"the series must be of symbols 0 to {last} for CategoricalEmission, got "
+                f"{np.min(rows)} to {np.max(rows)}"
+            )
 
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
         return jax.random.categorical(key, self.log_probabilities(parameters))
@@ -174,3 +218,19 @@ class FunctionEmission(Emission):
         if self.sample_function is None:
             return super().sample(key, parameters)
         return self.sample_function(key, parameters)
+
+
+def _numbers(name: str, rows: PyTree) -> None:
+    if _returned.dtype_of(rows) is None:
+        raise TypeError(f"the series must be one array for {name}, got {_returned.describe(rows)}")
+
+
+def _one_shape(name: str, row: PyTree, **parameters: Array) -> None:
+    """Raise unless a row has the shape of one state's parameters: it would broadcast."""
+    _numbers(name, row)
+    shapes = {key: jnp.shape(value) for key, value in parameters.items()}
+    if set(shapes.values()) != {jnp.shape(row)}:
+        raise ValueError(
+            f"rows of the series must have the shape of one state's parameters for {name}, got "
+            f"rows of shape {jnp.shape(row)} and parameters of shapes {shapes}"
+        )

@@ -54,7 +54,8 @@ class HiddenMarkov(SeriesModel):
 
     Raises:
         TypeError: if `emission` is no `Emission`; if the items are not windows.
-        ValueError: if a number is out of its range, or the position of other shapes.
+        ValueError: if a number is out of its range, the position of other shapes, or rows have not
+            the shape of one state's parameters.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -127,6 +128,9 @@ class HiddenMarkov(SeriesModel):
         terms = moves + jnp.einsum("tk,tk->t", law.states, logliks)
         share = share.astype(terms.dtype)
         return with_gradient_of(share @ law.predictive, share @ terms)
+
+    def check(self, position: Position, data: PyTree) -> None:
+        self.emission.check(data)
 
     # -- states
 
@@ -224,6 +228,7 @@ class HiddenMarkov(SeriesModel):
             name = f"loglik of {type(self.emission).__name__}"
             return _returned.scalar(name, self.emission.loglik(parameters, row))
 
+        self.emission.check(window.rows)
         of_states = jax.vmap(loglik, (0, None))
         logliks = jax.vmap(of_states, (None, 0))(self._emission(position), window.rows)
         return jnp.where(window.real[:, None], logliks, 0)

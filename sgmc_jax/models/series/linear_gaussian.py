@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ... import _checks
+from ... import _checks, _returned
 from ..._types import Position
 from ...batching import SeriesWindow
 from . import kalman
@@ -226,6 +226,8 @@ class LinearGaussianStateSpace(SeriesModel):
 
     def _rows(self, window: SeriesWindow) -> Float[Array, "t m"]:
         rows, wanted = window.rows, self.observation_dim
+        if _returned.dtype_of(rows) is None:
+            raise TypeError(f"the series must be one array, got rows {_returned.describe(rows)}")
         rows = rows[:, None] if jnp.ndim(rows) == 1 else rows
         if jnp.ndim(rows) != 2 or rows.shape[1] != wanted:
             raise ValueError(

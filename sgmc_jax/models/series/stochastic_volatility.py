@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array, Float
 
-from ... import _checks
+from ... import _checks, _returned
 from ..._types import Position
 from .particles import NonlinearStateSpace
 from .series_model import check_shapes
@@ -122,6 +122,8 @@ class StochasticVolatility(NonlinearStateSpace):
         return norm.logpdf(after, mean + phi * (before - mean), scale)
 
     def log_row(self, position: Position, state: Array, row: Array) -> Array:
+        if _returned.dtype_of(row) is None:
+            raise TypeError(f"the series must be one array, got rows {_returned.describe(row)}")
         if jnp.ndim(row):
             raise ValueError(f"the series must be of shape (T,), got rows of shape {row.shape}")
         return norm.logpdf(row, 0.0, jnp.exp(0.5 * state))

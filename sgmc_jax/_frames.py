@@ -1,0 +1,72 @@
+"""Frames and series of pandas, and of other libraries that are like it, as arrays of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+_MOST = 4  # columns that a message names
+
+
+def without_frames(name: str, tree: PyTree) -> PyTree:
+    """The tree with an array of NumPy in place of each frame or series; an index is left out.
+
+    Raises:
+        TypeError: if a column is not of numbers, naming it.
+    """
+
+    def leaf(path: tuple, x: Any) -> Any:
+        if not hasattr(x, "to_numpy"):
+            return x
+        where = f"{name}{jax.tree_util.keystr(path)}"
+        return _of_frame(where, x) if hasattr(x, "columns") else _of_series(where, x)
+
+    return jax.tree_util.tree_map_with_path(leaf, tree)
+
+
+def _of_frame(where: str, frame: Any) -> np.ndarray:
+    whole = np.asarray(frame)
+    if whole.dtype.kind in "biuf":
+        return whole
+    columns = [(name, _numbers(column)) for name, column in _columns(frame)]
+    if strange := [repr(name) for name, values in columns if values is None]:
+        more = ", ..." if len(strange) > _MOST else ""
+        raise TypeError(
+            f"{where} must be a frame of numbers, got other columns, {', '.join(strange[:_MOST])}"
+            f"{more}: drop them, or encode them as numbers"
+        )
+    return np.stack([values for _, values in columns if values is not None], axis=1)
+
+
+def _of_series(where: str, series: Any) -> np.ndarray:
+    values = _numbers(series)
+    if values is None:
+        name = getattr(series, "name", None)
+        called = "" if name is None else f" {name!r}"
+        raise TypeError(
+            f"{where} must be of numbers, got the series{called} of {series.dtype}: encode it as "
+            "numbers"
+        )
+    return values
+
+
+def _columns(frame: Any) -> Iterator[tuple[Any, Any]]:
+    if hasattr(frame, "items"):  # names need not be unique
+        yield from frame.items()
+        return
+    for name in frame.columns:
+        yield name, frame[name]
+
+
+def _numbers(column: Any) -> np.ndarray | None:
+    """The numbers of a column, what is missing being NaN; `None` if it has none."""
+    values = np.asarray(column)
+    if values.dtype.kind in "biuf":
+        return values
+    if getattr(column.dtype, "kind", "O") in "biuf":  # one of pandas's own, with something missing
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    return None
