@@ -42,6 +42,7 @@ from .point_estimates import PointEstimate, point_estimate
 from .predictions import Predictive, predictive
 from .seed_features import seed_features
 from .seeding import kmeans_plus_plus
+from .shared_features import RepresentativeDraw, feature_similarity, representative_draw
 from .similarities import similarity
 from .slice_bnb import slice_bnb
 from .slice_crm import SliceCRM, slice_crm
@@ -81,6 +82,7 @@ __all__ = [
     "PoissonGamma",
     "Predictive",
     "Published",
+    "RepresentativeDraw",
     "SliceCRM",
     "SliceState",
     "SplitMergeInfo",
@@ -98,6 +100,7 @@ __all__ = [
     "collapsed_mixture",
     "default_sampler",
     "delayed_bondesson",
+    "feature_similarity",
     "feature_table",
     "hybrid_features",
     "hybrid_hdp",
@@ -107,6 +110,7 @@ __all__ = [
     "point_estimate",
     "predictive",
     "rejection",
+    "representative_draw",
     "seed_features",
     "similarity",
     "slice_bnb",

@@ -323,7 +323,14 @@ def nonparametrics() -> dict[str, Call]:
             POINTS,
         ),
         "Groups": Call(bnp.Groups, {"items": COUNTS[:4], "size": np.full(4, 3, np.int32)}),
-        "similarity": Call(bnp.similarity, {"labels": labels, "rows": None}),
+        "similarity": Call(bnp.similarity, {"labels": labels, "rows": None, "size": None}),
+        "similarity_of_groups": Call(
+            bnp.similarity, {"labels": labels.reshape(2, 1, 4, -1), "size": np.full(4, 2)}
+        ),
+        "feature_similarity": Call(
+            bnp.feature_similarity, {"features": labels[None, :, :3] > 0, "rows": None}
+        ),
+        "representative_draw": Call(bnp.representative_draw, {"features": labels[None, :, :3]}),
         "point_estimate": Call(
             bnp.point_estimate, {"labels": labels, "loss": "vi", "max_clusters": None}
         ),
