@@ -38,6 +38,7 @@ from .hybrid.hdp import collapsed_hdp, hybrid_hdp
 from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.mixture import collapsed_mixture, hybrid_mixture
 from .hybrid.schedules import Anchored, Asynchronous, Demotion, Published, Warm
+from .label_free import traces
 from .point_estimates import PointEstimate, point_estimate
 from .predictions import Predictive, predictive
 from .seed_features import seed_features
@@ -119,6 +120,7 @@ __all__ = [
     "slice_mixture",
     "split_merge",
     "thinning",
+    "traces",
     "uncollapsed_mixture",
     "warm_mixture",
 ]

@@ -177,9 +177,16 @@ class Host:
             info = RunInfo(self._finite(stopped), info)
         for remark in remarks(info.kernel, each):
             warnings.warn(remark, stacklevel=4)
-        capacity = self.chains.capacity
         return Run(
-            trace, info, carry.state, stopped, self.num_steps, axes, capacity, begun=self.origin
+            trace,
+            info,
+            carry.state,
+            stopped,
+            self.num_steps,
+            axes,
+            self.chains.capacity,
+            begun=self.origin,
+            slotted=self.chains.slotted(),
         )
 
     def _finite(self, stopped: np.ndarray) -> np.ndarray:

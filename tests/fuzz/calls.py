@@ -24,6 +24,7 @@ from sgmc_jax import (
     special,
     tune,
 )
+from sgmc_jax.collective import Dist
 from sgmc_jax.runner.stream import open_data
 
 X = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
@@ -325,10 +326,14 @@ def nonparametrics() -> dict[str, Call]:
         "Groups": Call(bnp.Groups, {"items": COUNTS[:4], "size": np.full(4, 3, np.int32)}),
         "similarity": Call(bnp.similarity, {"labels": labels, "rows": None, "size": None}),
         "similarity_of_groups": Call(
-            bnp.similarity, {"labels": labels.reshape(2, 1, 4, -1), "size": np.full(4, 2)}
+            bnp.similarity, {"labels": labels.reshape(5, 4, 5), "size": np.full(4, 2)}
         ),
         "feature_similarity": Call(
             bnp.feature_similarity, {"features": labels[None, :, :3] > 0, "rows": None}
+        ),
+        "traces": Call(
+            bnp.traces,
+            {"positions": Dist({"mass": np.ones(5)}, {"assignment": labels}), "size": None},
         ),
         "representative_draw": Call(bnp.representative_draw, {"features": labels[None, :, :3]}),
         "point_estimate": Call(
