@@ -411,6 +411,18 @@ def numbers() -> dict[str, Call]:
             models.MatrixFactorization, {"num_users": 3, "num_items": 4, "rank": 2}
         ),
         "LDA": Call(models.LDA, {"num_topics": 2, "vocabulary": 3, "alpha": 0.5, "beta": 0.5}),
+        "transform": Call(
+            lambda **arguments: models.LDA(2, 3, 0.5, 0.5).transform(key, **arguments),
+            {
+                "log_topics": np.zeros((1, 2, 3), np.float32),
+                "documents": np.array([[0, 1, -1, -1], [2, 2, 1, -1]]),
+            }
+            | {"draws": 3},
+        ),
+        "entries": Call(
+            lambda items: evaluation.NewItems(np.eye(2, 3), np.full(2, 0.5), 0.5).entries(items),
+            {"items": np.zeros((4, 3), np.float32)},
+        ),
         "BayesianNetwork": Call(
             models.BayesianNetwork, {"network": eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(0))}
         ),
