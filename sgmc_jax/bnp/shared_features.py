@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from jaxtyping import Float, Shaped
 from ._draws import checked_rows, feature_draws
 
 _ROWS = 512  # at once
+_COLUMNS = 256  # of several draws, or their products would be slower
 _TIE = 1e-9  # of the largest square: what is less is rounding
 
 
@@ -58,15 +60,19 @@ def feature_similarity(features: Any, rows: Any = None) -> Float[np.ndarray, "m 
         [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
     draws, _ = feature_draws(features)
-    n = draws.shape[1]
-    rows = np.arange(n) if rows is None else checked_rows(rows, n)
+    n, all_rows = draws.shape[1], rows is None
+    rows = np.arange(n) if all_rows else checked_rows(rows, n)
     total = np.zeros((len(rows), n), np.float32)
-    for draw in draws:
-        entries = _in_use(draw)
-        for start in range(0, len(rows), _ROWS):
-            block = slice(start, start + _ROWS)
-            total[block] += entries[rows[block]] @ entries.T
-    return total / np.float32(len(draws))
+    blocks = [slice(start, start + _ROWS) for start in range(0, len(rows), _ROWS)]
+    for some in _together([_in_use(draw) for draw in draws]):
+        entries = np.concatenate(some, axis=1)
+        for block in blocks:
+            first = block.start if all_rows else 0  # what is left of the diagonal is known
+            total[block, first:] += entries[rows[block]] @ entries[first:].T
+    for block in blocks if all_rows else ():
+        total[block.start :, block] = total[block, block.start :].T
+    total /= len(draws)
+    return total
 
 
 def representative_draw(features: Any) -> RepresentativeDraw:
@@ -99,8 +105,7 @@ def representative_draw(features: Any) -> RepresentativeDraw:
     """
     draws, lead = feature_draws(features)
     every = [_in_use(draw) for draw in draws]
-    joined = np.concatenate(every, axis=1)
-    inner = np.array([_inner_products(own, joined, every) for own in every])
+    inner = np.concatenate([_inner_products(some, every) for some in _together(every)])
     squares = np.diag(inner) - 2 * inner.mean(axis=1) + inner.mean()
     best = int(np.argmax(squares <= squares.min() + _TIE * inner.max()))
     index = tuple(int(i) for i in np.unravel_index(best, lead))
@@ -113,10 +118,32 @@ def _in_use(draw: Shaped[np.ndarray, "n K"]) -> Float[np.ndarray, "n k"]:
     return draw[:, draw.any(axis=0)].astype(np.float32)
 
 
+def _together(every: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Draws in groups of some hundred features, or of many draws with few."""
+    some: list[np.ndarray] = []
+    for entries in every:
+        some.append(entries)
+        if len(some) == _COLUMNS or sum(x.shape[1] for x in some) >= _COLUMNS:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
 def _inner_products(
-    own: Float[np.ndarray, "n k"], joined: Float[np.ndarray, "n all"], every: list[np.ndarray]
-) -> Float[np.ndarray, " draws"]:
-    """<Z Z', Z_e Z_e'> = |Z' Z_e|^2 of all draws e, whose features are `joined`."""
-    squares = np.sum((own.T @ joined).astype(np.float64) ** 2, axis=0)
-    ends = np.cumsum([0, *(entries.shape[1] for entries in every)])
-    return np.diff(np.concatenate([[0.0], np.cumsum(squares)])[ends])
+    some: list[np.ndarray], every: list[np.ndarray]
+) -> Float[np.ndarray, "some draws"]:
+    """<Z_d Z_d', Z_e Z_e'> = |Z_d' Z_e|^2 of some draws d and all draws e."""
+    own = np.concatenate(some, axis=1).T
+    columns = [
+        _summed(np.square((own @ np.concatenate(others, axis=1)).astype(float)), others, 1)
+        for others in _together(every)
+    ]
+    return _summed(np.concatenate(columns, axis=1), some, 0)
+
+
+def _summed(x: np.ndarray, draws: list[np.ndarray], axis: int) -> np.ndarray:
+    """Sums over the features of each draw, along an axis of all of theirs."""
+    ends = np.cumsum([0, *(entries.shape[1] for entries in draws)])
+    sums = np.insert(np.cumsum(x, axis), 0, 0, axis)
+    return np.diff(np.take(sums, ends, axis), axis=axis)

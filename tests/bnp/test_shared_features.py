@@ -37,6 +37,7 @@ def check():
 def test_by_brute_force(monkeypatch):
     check()
     monkeypatch.setattr(shared_features, "_ROWS", 2)
+    monkeypatch.setattr(shared_features, "_COLUMNS", 7)
     check()
 
 
@@ -48,7 +49,7 @@ def test_faults_are_seen(monkeypatch):
         check()
     monkeypatch.undo()
     inner = shared_features._inner_products
-    shifted = lambda own, joined, every: np.roll(inner(own, joined, every), 1)
+    shifted = lambda some, every: np.roll(inner(some, every), 1, axis=1)
     monkeypatch.setattr(shared_features, "_inner_products", shifted)
     with pytest.raises(AssertionError):
         check()
