@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain, count
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from .bnp.label_free import label_free
 from .collective import Dist
+from .contract import slot_infos
 
 _DIMENSIONS = ("kernel", "chain", "draw")
 
@@ -41,11 +44,30 @@ def scalars(leaves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def without_items(trace: PyTree) -> PyTree:
-    """The draws but for what is of the items."""
+def told(
+    trace: PyTree, num_axes: int, slotted: tuple[bool, ...] | None, info: Any
+) -> tuple[PyTree, ...]:
+    """What a run tells of draws with so many leading axes, for `named`: what has a meaning.
+
+    Not what is of items, nor of slots (`Run.slotted`), of which each chain makes something else. In
+    their place it tells what labels and features of items do without their names, `bnp.traces`, or
+    how many slots are in use where there are none, or those of groups, whose sizes are not known.
+    """
+    leaves, structure = jax.tree.flatten(trace)
+    flags = jax.tree.unflatten(structure, slotted or [False] * len(leaves))
     is_dist = lambda x: isinstance(x, Dist)
-    shared = lambda x: x._replace(local=None) if is_dist(x) else x
-    return jax.tree.map(shared, trace, is_leaf=is_dist)
+    free: list[dict[str, np.ndarray]] = []
+
+    def one(draws: Any, has_slots: Any) -> Any:
+        if not is_dist(draws):
+            return None if has_slots else draws
+        free.append(label_free(draws.local, num_axes))
+        return {**free[-1], "shared": jax.tree.map(one, draws.shared, has_slots.shared)}
+
+    kept = jax.tree.map(one, trace, flags, is_leaf=is_dist)
+    if any(free):
+        return (kept,)
+    return kept, *({"active": slots.active} for slots in slot_infos(info))
 
 
 def at(index: tuple[int, ...]) -> str:

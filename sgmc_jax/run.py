@@ -16,7 +16,7 @@ from .advice import means, remarks
 from .checkpoint import contents, shapes
 from .inference_data import to_arviz
 from .model import Model
-from .named import named, scalars, without_items
+from .named import named, scalars, told
 from .summary import Summary, convergence, statistics
 
 
@@ -86,6 +86,8 @@ class Run(eqx.Module):
         num_steps: the number of steps made in all.
         begun: those of them that an earlier run had made.
         made_with: of the kernel and the data, what a run that goes on compares its own with.
+        slotted: of a kernel with slots, whether each leaf of the trace has an axis of them: one
+            that would be longer if there were more slots.
     """
 
     trace: PyTree
@@ -97,6 +99,7 @@ class Run(eqx.Module):
     capacity: int | None = eqx.field(static=True, default=None)
     begun: int = eqx.field(static=True, default=0)
     made_with: MadeWith = eqx.field(static=True, default=MadeWith())
+    slotted: tuple[bool, ...] | None = eqx.field(static=True, default=None)
 
     def __iter__(self) -> Iterator[Any]:
         yield from (self.trace, self.info, self.state)
@@ -192,11 +195,19 @@ class Run(eqx.Module):
         info, names = {"finite": self.info.finite}, (coords, dims)
         return to_arviz(self.trace, (info, self.info.kernel), self.axes, model, data, names, groups)
 
+    def reported(self, model: Model | None = None) -> dict[str, np.ndarray]:
+        """The leaves that `summary` tells of, (chain, draw, ...), by name."""
+        trace = self.trace if model is None else model.constrain(self.trace)
+        slotted = self.slotted if model is None else None
+        return named(self.axes, *told(trace, len(self.axes), slotted, self.info.kernel))
+
     def summary(self, model: Model | None = None) -> Summary:
         """A table of every scalar of the draws: mean, sd, its error, ESS and R-hat.
 
-        Rows have the names of `to_arviz`, with an index where a leaf is no scalar; of a `Dist` the
-        shared part is told. With one chain there is no R-hat. All draws count, also those of a
+        Rows have the names of `to_arviz`, with an index where a leaf is no scalar. Of items nothing
+        is told, nor of slots, of which each chain makes another cluster, feature or topic; but how
+        many are in use (`active`), and what else does not depend on names (`bnp.traces`). With one
+        chain there is no R-hat. All draws count, also those of a
         chain that was stopped, which the first line of the table tells. Lines that begin with `!`
         say what speaks against the run: chains that do not agree, few effective draws, few
         accepted proposals, and chains that are too hot, which R-hat does not see.
@@ -210,7 +221,7 @@ class Run(eqx.Module):
             a `Summary`: `print` it, or take its `columns` or `to_dict()`.
 
         Raises:
-            ValueError: if the run kept moments only, or fewer than 4 draws.
+            ValueError: if the run kept moments only, fewer than 4 draws, or no scalars.
 
         Example:
             >>> import jax, jax.numpy as jnp
@@ -227,8 +238,9 @@ class Run(eqx.Module):
         """
         if isinstance(self.trace, Moments):
             raise ValueError("summary needs draws, but this run kept moments only")
-        trace = self.trace if model is None else model.constrain(self.trace)
-        leaves = named(self.axes, without_items(trace))
+        leaves = self.reported(model)
+        if not leaves:
+            raise ValueError("summary needs scalars, but the draws are of items and slots alone")
         names = tuple(scalars(leaves))
         parts = [statistics(x) for x in leaves.values()]
         columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

@@ -1,13 +1,29 @@
 """The table of a run, by hand and against ArviZ."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, mala, sample, summary
+from sgmc_jax import (
+    Full,
+    FunctionModel,
+    Kernel,
+    Minibatch,
+    SlotInfo,
+    Transformed,
+    Vmap,
+    cycle,
+    mala,
+    sample,
+    summary,
+)
+from sgmc_jax._types import as_keys
+from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProcess, hybrid_hdp
 from sgmc_jax.collective import Dist
 from sgmc_jax.pictures import plot_trace
 from sgmc_jax.run import Run, RunInfo
@@ -70,7 +86,67 @@ def test_chains_that_stopped_are_told():
 
 def test_the_shared_part_of_a_mixture_is_told():
     trace = Dist({"concentration": DRAWS["a"]}, {"assignment": np.zeros((4, 300, 9), int)})
-    assert run_of(trace).summary().names == ("shared.concentration",)
+    names = "active", "entropy", "largest", "shared.concentration"
+    assert run_of(trace).summary().names == names
+    of_floats = Dist(trace.shared, {"assignment": DRAWS["b"]})
+    assert run_of(of_floats).summary().names == ("shared.concentration",)
+
+
+class Slots(NamedTuple):
+    position: dict
+    places: jax.Array
+
+
+class Walk(Kernel):
+    """Walks of a scalar and of a row for each slot, of which more and more are in use."""
+
+    capacity: int = eqx.field(static=True, default=4)
+
+    def init(self, key, position, data):
+        return Slots({"a": jnp.zeros(()), "rows": jnp.zeros((self.capacity, 2))}, jnp.zeros(4))
+
+    def step(self, key, state, data):
+        noise = jax.random.normal(as_keys(key).noise)
+        moved = jax.tree.map(lambda x: 0.5 * x + noise, state.position)
+        active = 1 + (noise > 0) + as_keys(key).count // 50
+        return Slots(moved, state.places), SlotInfo(active, active > self.capacity)
+
+
+@pytest.mark.parametrize("engine", [None, Vmap(2, over="chains")])
+def test_slots_are_known_by_their_growth(engine):
+    """Four places are as many as slots, and are none."""
+    walk, steps = Walk(), {"num_steps": 40, "num_chains": 2, "engine": engine}
+    run = sample(jax.random.key(0), walk, None, None, **steps)
+    assert run.slotted == (False, True)
+    assert run.summary().names == ("a", "active")
+    assert len(plot_trace(run)) == 2
+    longer = run.extend(sample(jax.random.key(0), walk, run, None, **steps | {"num_steps": 300}))
+    assert longer.capacity == 16 and longer.summary().names == ("a", "active")
+    both = cycle(walk, walk), lambda state, info: (state.states[1].places, state.position)
+    made = sample(jax.random.key(0), both[0], None, None, record=both[1], **steps)
+    assert made.slotted == (False, False, True)
+    assert made.summary().names[-4:] == ("0[3]", "1.a", "active", "active_1")
+
+
+def test_a_record_that_knows_the_slots_is_let_be():
+    record = lambda state, info: state.position["rows"].reshape(2, 4)
+    run = sample(jax.random.key(0), Walk(), None, None, num_steps=20, record=record)
+    assert run.slotted is None and len(run.summary().names) == 9
+    rows = lambda state, info: state.position["rows"]
+    run = sample(jax.random.key(0), Walk(), None, None, num_steps=20, record=rows)
+    assert run.summary().names == ("active",)
+    with pytest.raises(ValueError, match="of items and slots alone"):
+        replace(run, info=RunInfo(None, None)).summary()
+
+
+@pytest.mark.full
+def test_rows_of_a_topic_model():
+    words = Groups.from_list([np.array([0, 1, 0, 1]), np.array([2, 3, 2])])
+    parts = HierarchicalDirichletProcess(1.0, 1.0), DirichletCategorical(0.5, size=4)
+    args = hybrid_hdp(*parts, capacity=4), None, words
+    run = sample(jax.random.key(0), *args, num_steps=100, num_chains=2)
+    names = [f"shared.{name}" for name in ("concentration", "group_concentration", "rest")]
+    assert run.summary().names == (*names, "active")
 
 
 def test_kernels_have_rows_of_their_own():

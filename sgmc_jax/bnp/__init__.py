@@ -38,10 +38,12 @@ from .hybrid.hdp import collapsed_hdp, hybrid_hdp
 from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.mixture import collapsed_mixture, hybrid_mixture
 from .hybrid.schedules import Anchored, Asynchronous, Demotion, Published, Warm
+from .label_free import traces
 from .point_estimates import PointEstimate, point_estimate
 from .predictions import Predictive, predictive
 from .seed_features import seed_features
 from .seeding import kmeans_plus_plus
+from .shared_features import RepresentativeDraw, feature_similarity, representative_draw
 from .similarities import similarity
 from .slice_bnb import slice_bnb
 from .slice_crm import SliceCRM, slice_crm
@@ -81,6 +83,7 @@ __all__ = [
     "PoissonGamma",
     "Predictive",
     "Published",
+    "RepresentativeDraw",
     "SliceCRM",
     "SliceState",
     "SplitMergeInfo",
@@ -98,6 +101,7 @@ __all__ = [
     "collapsed_mixture",
     "default_sampler",
     "delayed_bondesson",
+    "feature_similarity",
     "feature_table",
     "hybrid_features",
     "hybrid_hdp",
@@ -107,6 +111,7 @@ __all__ = [
     "point_estimate",
     "predictive",
     "rejection",
+    "representative_draw",
     "seed_features",
     "similarity",
     "slice_bnb",
@@ -115,6 +120,7 @@ __all__ = [
     "slice_mixture",
     "split_merge",
     "thinning",
+    "traces",
     "uncollapsed_mixture",
     "warm_mixture",
 ]

@@ -32,6 +32,7 @@ def point_estimate(
     max_clusters: int | None = None,
     starts: int = 3,
     key: Any = None,
+    size: Any = None,
 ) -> PointEstimate:
     """The partition of least expected loss under draws of a partition.
 
@@ -49,21 +50,24 @@ def point_estimate(
     an item and sweep, of D draws and K clusters, and memory for D K^2 numbers besides the labels.
 
     Args:
-        labels: draws of labels, (draw, n) or (chain, draw, n), whole numbers, such as
-            `run.trace.local["assignment"]`.
+        labels: draws of labels, (draw, n) or (chain, draw, n), or of items in groups, or draws of
+            a position; see `similarity`.
         loss: "binder" or "vi". Binder's finds more and smaller clusters, of items between others.
         max_clusters: how many clusters there may be; by default as many as a draw has at most. A
             minimiser of Binder's loss without a bound may be mostly items by themselves.
         starts: how many searches are made, of which the best is returned.
         key: of their random orders; by default `jax.random.key(0)`.
+        size: of labels of items in groups, the size of each group, (S,), or the `Groups`.
 
     Returns:
         `labels`, (n,), the clusters numbered in the order of appearance; and `expected_loss`. It is
-        the least of the local minima found, and not above the loss of the first start.
+        the least of the local minima found, and not above the loss of the first start. Of items in
+        groups, `np.split(labels, np.cumsum(size)[:-1])` has those of each group.
 
     Raises:
         TypeError: unless the labels are whole numbers.
-        ValueError: if the labels have no leading axis of draws, or an argument is unknown.
+        ValueError: if the labels have no leading axis of draws, an argument is unknown, or the size
+            does not fit.
 
     Example:
         >>> from sgmc_jax.bnp import point_estimate
@@ -78,7 +82,7 @@ def point_estimate(
         Ghahramani (2018), Bayesian cluster analysis. Here clusters are dissolved one after the
         other, not in random order and number, and a draw is one of the starts.
     """
-    draws = label_draws(labels)
+    draws = label_draws(labels, size)
     _checks.choice("loss", loss, get_args(Loss))
     _checks.whole("starts", starts)
     most = int(draws.max()) + 1 if max_clusters is None else max_clusters

@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from .. import _checks
-from ._draws import label_draws
+from ._draws import checked_rows, label_draws
 
 _ROWS = 64  # at once, so that their counts stay in the cache
 _MOST = 255  # draws whose agreements a byte can count
 
 
-def similarity(labels: Any, rows: Any = None) -> Float[np.ndarray, "m n"]:
+def similarity(labels: Any, rows: Any = None, *, size: Any = None) -> Float[np.ndarray, "m n"]:
     """The posterior probability that two items share a cluster.
 
         S_ij = E 1{z_i = z_j}
@@ -25,15 +24,20 @@ def similarity(labels: Any, rows: Any = None) -> Float[np.ndarray, "m n"]:
 
     Args:
         labels: draws of labels, (draw, n) or (chain, draw, n), whole numbers, such as
-            `run.trace.local["assignment"]`.
+            `run.trace.local["assignment"]`; or draws of a position that has them, `run.trace`. Of
+            items in groups, as of `hybrid_hdp`, (draw, S, L) or (chain, draw, S, L).
         rows: the items i whose rows are wanted, (m,); by default all n.
+        size: of labels of items in groups, the size of each group, (S,), or the `Groups`. The items
+            are then those of all groups, one group after the other, without what lies past a
+            group's size.
 
     Returns:
         S, (m, n) in float32.
 
     Raises:
         TypeError: unless labels and rows are whole numbers.
-        ValueError: if the labels have no leading axis of draws, or a row is no item's.
+        ValueError: if the labels have no leading axis of draws, a row is no item's, or the size
+            does not fit.
 
     Example:
         >>> from sgmc_jax.bnp import similarity
@@ -41,15 +45,17 @@ def similarity(labels: Any, rows: Any = None) -> Float[np.ndarray, "m n"]:
         [[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]]
         >>> similarity([[0, 0, 1], [4, 4, 4]], rows=[2]).tolist()
         [[0.5, 0.5, 1.0]]
+        >>> similarity([[[0, 0], [4, 0]]], size=[2, 1]).tolist()
+        [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
     Reference:
         Binder (1978), Bayesian cluster analysis.
     """
-    draws = label_draws(labels)
+    draws = label_draws(labels, size)
     draws = draws.astype(np.min_scalar_type(draws.max()))
     num_draws, n = draws.shape
     if rows is not None:
-        rows = _checked(rows, n)
+        rows = checked_rows(rows, n)
     size = n if rows is None else len(rows)
     counts = np.empty((size, n), np.float32)
     for start in range(0, size, _ROWS):
@@ -76,14 +82,3 @@ def _agreements(
             part += same.view(np.uint8)
         total += part
     return total
-
-
-def _checked(rows: Any, num_items: int) -> np.ndarray:
-    rows = _checks.on_host("rows", rows)
-    if rows.dtype.kind not in "iu" or rows.ndim != 1:
-        raise TypeError(f"rows must be whole numbers, (m,), got {rows.dtype} of {rows.shape}")
-    if np.any((rows < 0) | (rows >= num_items)):
-        raise ValueError(
-            f"rows must be from 0 to {num_items - 1}, got {rows.min()} to {rows.max()}"
-        )
-    return rows

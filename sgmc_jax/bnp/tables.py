@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .. import _checks, _table
-from ._draws import label_draws, one_partition
+from ._draws import label_draws, one_partition, present
+from .groups import Groups, check_groups
 
 _SHOWN = 60  # rows of the printed table
 
@@ -44,8 +45,10 @@ def cluster_table(
 
     Args:
         partition: labels of the items, (n,), such as `point_estimate` returns.
-        data: the items, (n, D) or (n,), an array or a frame of pandas, whose names of columns stay.
-        draws: labels of a run, with leading axes (draw,) or (chain, draw); optional.
+        data: the items, (n, D) or (n,), an array or a frame of pandas, whose names of columns stay;
+            or `Groups` of such items, of which the partition has one group after the other.
+        draws: labels of a run, with leading axes (draw,) or (chain, draw), or draws of its
+            position; optional.
         columns: names of the D columns, in place of the frame's.
 
     Returns:
@@ -63,6 +66,9 @@ def cluster_table(
         0     2  0.667         0.1       0.1            1          0
         1     1  0.333           5         0            5          0
     """
+    group_size = None
+    if isinstance(data, Groups):
+        group_size, data = data.size, _in_order(data)
     values, names = _named_columns("data", data, columns)
     given = _checks.on_host("partition", partition)
     labels = one_partition("partition", partition, len(values))
@@ -70,7 +76,7 @@ def cluster_table(
     order = np.argsort(-size, kind="stable")
     told = {"size": size, "share": size / len(labels)}
     if draws is not None:
-        told["together"] = _together(labels, size, draws)
+        told["together"] = _together(labels, size, draws, group_size)
     member = np.eye(len(size))[labels]
     mean = member.T @ values / size[:, None]
     spread = np.sqrt(member.T @ (values - mean[labels]) ** 2 / size[:, None])
@@ -125,10 +131,10 @@ def feature_table(features: Any, parameters: Any, *, columns: Sequence[str] | No
 
 
 def _together(
-    labels: Int[np.ndarray, " n"], size: Int[np.ndarray, " C"], draws: Any
+    labels: Int[np.ndarray, " n"], size: Int[np.ndarray, " C"], draws: Any, group_size: Any
 ) -> Float[np.ndarray, " C"]:
     """sum_k n_ck (n_ck - 1) / (m_c (m_c - 1)), in the mean over draws, n_ck items in c and k."""
-    drawn, pairs = label_draws(draws), np.zeros(len(size))
+    drawn, pairs = label_draws(draws, group_size, "draws"), np.zeros(len(size))
     if drawn.shape[1] != len(labels):
         raise ValueError(
             f"draws must have a label for each of {len(labels)} items, got {drawn.shape[1]}"
@@ -138,6 +144,13 @@ def _together(
         np.add.at(both, (labels, own), 1)
         pairs += np.sum(both * (both - 1), axis=1)
     return np.where(size > 1, pairs / np.maximum(len(drawn) * size * (size - 1.0), 1), 1.0)
+
+
+def _in_order(groups: Groups) -> np.ndarray:
+    """The items of all groups, one group after the other."""
+    check_groups(groups)
+    items = _checks.on_host("data.items", groups.items)
+    return items[present("data", items.shape[:2], groups)]
 
 
 def _named_columns(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,11 +21,11 @@ from ..processes.counts import Bernoulli, BoundedCounts, CountLikelihood, Negati
 from ..processes.gamma_poisson import logarithmic
 from ..random import poisson
 from ._arrays import floating
+from ._entries import log_density, log_noise, mean_entries
 
 _SUMS = 2**16  # choices of all entries that are summed out
 _MOST = 7  # the largest entry that is thought of, where there is no other bound
 _BORN = 24  # new features of one item, beyond which lies less than 1e-10 where 5 are expected
-_NUMBERS = 2**22  # differences of items and sums of features at once
 _POWER = 3.0
 
 
@@ -190,14 +189,17 @@ class NewItems(eqx.Module):
         (1 + most)^K = 2^16 choices of entries, as of 16 slots of zeros and ones; of a position with
         more, take the `largest`, or `estimate`.
         """
-        num, dim = self.parameters.shape
-        most = int(math.log(_SUMS, 1 + self._most) + 1e-9)
-        if num > most:
-            raise ValueError(
-                f"parameters must have at most {most} rows to be summed out, got {num}: take the "
-                "`largest`, or `estimate`"
-            )
-        return _summed(self, floating("items", items, "n", dim))
+        return log_density(self, self._few("items", items))
+
+    def entries(self, items: Float[Array, "n D"]) -> Float[Array, "n K"]:
+        """E[z_k | y] of each item: which features it has, in the mean over its entries.
+
+        Of zeros and ones the probability that the item has feature k. All entries are summed, new
+        features too, as by `log_prob`, of as many features; of the `largest` the columns are in the
+        order of its `parameters`. Columns are those of this draw alone, as features of other draws
+        have other names; `entries(y) @ parameters`, what features make of y, may be averaged.
+        """
+        return mean_entries(self, self._few("items", items))
 
     def estimate(
         self, key: Any, items: Float[Array, "n D"], *, particles: int = 16, temperatures: int = 128
@@ -216,6 +218,17 @@ class NewItems(eqx.Module):
         _checks.whole("temperatures", temperatures)
         items = floating("items", items, "n", self.parameters.shape[1])
         return _annealed(self, key, items, _ladder(temperatures), particles)
+
+    def _few(self, name: str, items: Any) -> Float[Array, "n D"]:
+        """The items; raise if there are too many features for all entries to be summed."""
+        num, dim = self.parameters.shape
+        most = int(math.log(_SUMS, 1 + self._most) + 1e-9)
+        if num > most:
+            raise ValueError(
+                f"parameters must have at most {most} rows to be summed out, got {num}: take the "
+                "`largest`, or `estimate`"
+            )
+        return floating(name, items, "n", dim)
 
     @property
     def _most(self) -> int:
@@ -257,14 +270,6 @@ def _sum_of_squares(births: Array, ratio: Array) -> Float[Array, " S"]:
     return jax.lax.fori_loop(1, len(first), add, first)
 
 
-def _log_noise(law: NewItems) -> Callable[[Float[Array, "*n"]], Float[Array, "*n"]]:
-    """log f of an item at a squared distance from its sum of features."""
-    log_born, dim = law.log_born, law.parameters.shape[1]
-    variance = law.noise_scale**2 + jnp.arange(len(log_born)) * law.feature_scale**2
-    front = log_born - 0.5 * dim * jnp.log(2 * jnp.pi * variance)
-    return lambda square: logsumexp(front - 0.5 * square[..., None] / variance, axis=-1)
-
-
 def _pick(log_law: Float[Array, "M *n"], uniforms: Float[Array, "*n"]) -> Array:
     """How many tails P(z >= x) of a law are above a uniform."""
     law = jax.nn.softmax(log_law, axis=0)
@@ -290,25 +295,10 @@ def _drawn(law: NewItems, key: Any, num: int) -> tuple[Array, Array]:
     return product(z.astype(values.dtype), values) + jnp.sqrt(variance) * noise, z
 
 
-@jax.jit
-def _summed(law: NewItems, items: Array) -> Array:
-    num, dim = law.parameters.shape
-    base, index = law._most + 1, jnp.arange(num)
-    choices = (jnp.arange(base**num)[:, None] // base**index) % base
-    log_prior = jnp.sum(law.log_entries[choices, index], axis=1)
-    means = product(choices.astype(items.dtype), law.parameters.astype(items.dtype))
-    log_noise = _log_noise(law)
-
-    def one(item: Array) -> Array:
-        return logsumexp(log_prior + log_noise(jnp.sum((item - means) ** 2, axis=1)))
-
-    return jax.lax.map(one, items, batch_size=max(1, _NUMBERS // (base**num * dim)))
-
-
 @partial(jax.jit, static_argnames="particles")
 def _annealed(law: NewItems, key: Any, items: Array, ladder: Array, particles: int) -> Array:
     values, square = law.parameters, jnp.sum(law.parameters**2, axis=1)
-    log_entries, log_noise = law.log_entries, _log_noise(law)
+    log_entries, log_f = law.log_entries, log_noise(law)
     entries = jnp.arange(len(log_entries), dtype=values.dtype)[:, None, None]
     shape, (start_key, move_key) = (len(values), len(items), particles), jax.random.split(key)
     ladder = ladder.astype(values.dtype)
@@ -319,14 +309,14 @@ def _annealed(law: NewItems, key: Any, items: Array, ladder: Array, particles: i
     def anneal(i: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
         z, log_weight = loop
         rest = residual(z)
-        gain = (ladder[i + 1] - ladder[i]) * log_noise(jnp.sum(rest**2, axis=2))
+        gain = (ladder[i + 1] - ladder[i]) * log_f(jnp.sum(rest**2, axis=2))
         uniforms = jax.random.uniform(jax.random.fold_in(move_key, i), shape, values.dtype)
 
         def column(k: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
             z, rest = loop
             rest = rest + z[k][..., None] * values[k]
             along = jnp.sum(rest**2, axis=2) - 2 * entries * product(rest, values[k])
-            noise = log_noise(along + entries**2 * square[k])
+            noise = log_f(along + entries**2 * square[k])
             log_law = log_entries[:, k, None, None] + ladder[i + 1] * noise
             new = _pick(log_law, uniforms[k]).astype(values.dtype)
             return z.at[k].set(new), rest - new[..., None] * values[k]

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .._checks import is_concrete
+from .. import _checks
 
 
 def check_documents(data: Any, vocabulary: int) -> None:
@@ -17,7 +17,7 @@ def check_documents(data: Any, vocabulary: int) -> None:
             f"data must be rows of word indices, got {type(data).__name__}: LDA.documents makes "
             "them of dense or sparse counts"
         )
-    data = np.asarray(data)
+    data = _checks.on_host("data", data)
     if data.ndim != 2 or data.dtype.kind not in "iu" or not len(data):
         raise ValueError(
             f"data must be rows of word indices, as LDA.documents makes them of counts, got "
@@ -44,15 +44,17 @@ def check_documents(data: Any, vocabulary: int) -> None:
 
 def check_topics(name: str, log_topics: Any, num_topics: int, vocabulary: int) -> None:
     """Raise unless arrays are log topics, whose rows may have any sum."""
-    shape, dtype = jnp.shape(log_topics), jnp.result_type(log_topics)
+    concrete = _checks.is_concrete(log_topics)
+    array = _checks.on_host(name, log_topics) if concrete else log_topics
+    shape, dtype = array.shape, array.dtype
     if shape[-2:] != (num_topics, vocabulary) or not jnp.issubdtype(dtype, jnp.floating):
         raise ValueError(
             f"{name} must be a floating array of shape ({num_topics}, {vocabulary}), topics and "
             f"words, as LDA.start gives, got {dtype} of shape {shape}"
         )
-    if not is_concrete(log_topics):
+    if not concrete:
         return
-    values = np.asarray(log_topics)
+    values = np.asarray(array)
     if not np.all(values < np.inf):
         raise ValueError(f"{name} must be less than infinity, got NaN or infinity")
     if vocabulary > 1 and np.all(values >= 0) and np.allclose(values.sum(-1), 1, atol=1e-3):

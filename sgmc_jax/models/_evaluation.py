@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from ._sweep import largest_weight, relative_weights
 from ._topics import DocumentTopics, TopicPrior
@@ -23,12 +23,7 @@ def perplexity(
     allocation = DocumentTopics(prior, 1, burn_in + 1, draws)
 
     def log_likelihood(key: Any, position: Array) -> Array:
-        topics = allocation.draw(key, position, seen, None)
-        counts = jax.vmap(lambda z: jnp.bincount(z.ravel() + 1, length=prior.num_topics + 1))(
-            topics
-        )
-        mass = counts[:, 1:] / draws + prior.alpha
-        share = mass / jnp.sum(mass, axis=1, keepdims=True)
+        share = _shares(allocation, key, position, seen)
         log_phi = jax.nn.log_softmax(position)
         largest = largest_weight(log_phi)  # rare words underflow in all topics
         phi = relative_weights(log_phi)
@@ -39,6 +34,33 @@ def perplexity(
     mean = jax.nn.logsumexp(by_draw, axis=0) - jnp.log(len(log_topics))
     real = held >= 0
     return jnp.exp(-jnp.sum(jnp.where(real, mean, 0)) / jnp.sum(real))
+
+
+@eqx.filter_jit
+def mean_proportions(
+    prior: TopicPrior, key: Any, log_topics: Array, documents: Array, burn_in: int, draws: int
+) -> Float[Array, "n k"]:
+    """See `LDA.transform`."""
+    allocation = DocumentTopics(prior, 1, burn_in + 1, draws)
+
+    def add(total: Array, draw: tuple[Any, Array]) -> tuple[Array, None]:
+        key, position = draw
+        return total + _shares(allocation, key, position, documents), None
+
+    start = jnp.zeros((len(documents), prior.num_topics), log_topics.dtype)
+    total, _ = jax.lax.scan(add, start, (jax.random.split(key, len(log_topics)), log_topics))
+    return total / len(log_topics)
+
+
+def _shares(
+    allocation: DocumentTopics, key: Any, position: Array, documents: Array
+) -> Float[Array, "n k"]:
+    """E[theta | words] given topics, as the mean of E[theta | z] over draws of z."""
+    prior, topics = allocation.prior, allocation.draw(key, position, documents, None)
+    counts = jax.vmap(lambda z: jnp.bincount(z.ravel() + 1, length=prior.num_topics + 1))(topics)
+    mass = counts[:, 1:].astype(position.dtype) / allocation.draws + prior.alpha
+    mass = mass.astype(position.dtype)
+    return mass / jnp.sum(mass, axis=1, keepdims=True)
 
 
 def _halves(key: Any, documents: Array) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from ..batching import Batcher
 from ..gradients import MinibatchCounts, TableCounts
 from ..random.gamma import log_gamma
 from ._corpus import check_documents, check_topics
-from ._evaluation import perplexity
+from ._evaluation import mean_proportions, perplexity
 from ._lda_kernels import CollapsedGibbs, TopicGibbs
 from ._start import warm_start
 from ._topics import DocumentTopics, TopicPrior
@@ -199,3 +199,48 @@ class LDA(TopicPrior):
         log_topics = jnp.reshape(log_topics, (-1, self.num_topics, self.vocabulary))
         settings = (log_topics, jnp.asarray(documents), burn_in, draws)
         return float(perplexity(self, key, *settings))
+
+    def transform(
+        self,
+        key: Any,
+        log_topics: Float[Array, "... k v"],
+        documents: Int[Array, "n l"],
+        *,
+        burn_in: int = 20,
+        draws: int = 50,
+    ) -> Float[Array, "n k"]:
+        """The proportions of new documents: their posterior mean, averaged over drawn topics.
+
+            E[theta_dk | w_d, phi] = E[(n_dk + alpha) / (n_d + K alpha) | w_d, phi],
+
+        by Gibbs sweeps over the topics of a document's words, from scratch for each draw of phi.
+        Topics of chains of their own have names of their own: average over draws of one chain.
+
+        Args:
+            log_topics: positions of a sampler, draws on the leading axes, as of `perplexity`.
+            documents: of `documents(counts)`; one without words has the prior's mean, 1 / K.
+            burn_in: Gibbs sweeps before those that count.
+            draws: the number of sweeps that count, for each draw of the topics.
+
+        Returns:
+            (n, K), whose rows sum to 1.
+
+        Raises:
+            ValueError, TypeError: if a shape or a number does not fit, or a word is none of V.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> lda = LDA(num_topics=2, vocabulary=3, alpha=0.5, beta=0.5)
+            >>> log_topics = jnp.log(jnp.array([[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]]))
+            >>> new = lda.documents([[9, 1, 0], [0, 0, 0]])
+            >>> shares = lda.transform(jax.random.key(0), log_topics, new)
+            >>> bool(shares[0, 0] > 0.8), shares[1].tolist()
+            (True, [0.5, 0.5])
+        """
+        check_topics("log_topics", log_topics, self.num_topics, self.vocabulary)
+        check_documents(documents, self.vocabulary)
+        _checks.whole("burn_in", burn_in, 0)
+        _checks.whole("draws", draws)
+        log_topics = jnp.reshape(log_topics, (-1, self.num_topics, self.vocabulary))
+        settings = (log_topics, jnp.asarray(documents), burn_in, draws)
+        return mean_proportions(self, key, *settings)

@@ -11,7 +11,7 @@ from jaxtyping import Shaped
 
 from .. import _checks
 from ..model import Model
-from ..named import named, scalars, without_items
+from ..named import scalars
 from ..run import Moments, Run
 from . import _axes
 
@@ -60,8 +60,7 @@ def plot_trace(
         raise TypeError(f"run must be what sample returns, got {type(run).__name__}")
     if isinstance(run.trace, Moments):
         raise ValueError("plot_trace needs draws, but this run kept moments only")
-    trace = run.trace if model is None else model.constrain(run.trace)
-    chosen = _chosen(scalars(named(run.axes, without_items(trace))), names)
+    chosen = _chosen(scalars(run.reported(model)), names)
     places = _axes.several(axes, 2 * len(chosen), 2, (4.5, 1.9)).reshape(-1, 2)
     for (left, right), (name, draws) in zip(places, chosen.items(), strict=True):
         draws = draws.astype(int) if draws.dtype == bool else draws

@@ -17,7 +17,7 @@ from ..run import Run
 from .keys import Roots
 from .loop import block_length
 from .plan import Carry, Plan
-from .programs import Layout, Programs, Static, growth, programs
+from .programs import Layout, Programs, Static, growth, programs, wider_draw
 from .start import Start
 
 _BUFFER_BYTES = 16 * 2**20
@@ -162,6 +162,22 @@ class Chains:
         self._begin_at(seen.state, seen.stopped)
         moments = jax.tree.map(lambda x, y: _pad_to(x, y.shape), before.moments, self.carry.moments)
         self.carry = self.carry._replace(info=before.info, moments=moments)
+
+    def slotted(self) -> tuple[bool, ...] | None:
+        """Which leaves of a draw have slots: those that would be larger if there were more.
+
+        `None` where there are none, or if `record` knows how many there are and fails with more.
+        """
+        if self.capacity is None or self.plan.reduce is not None:
+            return None
+        static = Static(eqx.filter(self.kernel, eqx.is_array, inverse=True))
+        wider = wider_draw(static, self.plan, self.layout, 2 * self.capacity)
+        try:
+            draw = jax.eval_shape(wider, self._params, self.carry, self.first_data)
+        except (TypeError, ValueError):
+            return None
+        pairs = zip(jax.tree.leaves(self.template[0]), jax.tree.leaves(draw), strict=True)
+        return tuple(one.shape != more.shape for one, more in pairs)
 
     # -------------------------------------------------------------------------------- seen
 

@@ -185,9 +185,18 @@ class Host:
             info = RunInfo(self._finite(stopped), info)
         for remark in remarks(info.kernel, each):
             warnings.warn(remark, stacklevel=4)
-        capacity = self.chains.capacity
-        last = (self.origin, self.made_with)
-        return Run(trace, info, carry.state, stopped, self.num_steps, axes, capacity, *last)
+        return Run(
+            trace,
+            info,
+            carry.state,
+            stopped,
+            self.num_steps,
+            axes,
+            self.chains.capacity,
+            begun=self.origin,
+            made_with=self.made_with,
+            slotted=self.chains.slotted(),
+        )
 
     def _finite(self, stopped: np.ndarray) -> np.ndarray:
         """Whether each chain was still finite at each kept draw."""

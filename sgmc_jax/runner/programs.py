@@ -143,14 +143,34 @@ def _as_shard(plan: Plan, layout: Layout, data: PyTree) -> PyTree:
 
 def growth(static: Static, plan: Plan, layout: Layout, capacity: int) -> Callable:
     """The compiled function of a state, with room for `capacity` slots."""
+    return layout.compile(partial(_grown, static, plan, layout, capacity), _PARAMS, _CARRY, _DATA)
 
-    def grow(params: PyTree, state: Any, data: PyTree) -> Any:
-        kernel, grown = static.kernel(params).grow(state, capacity)
-        key = jax.random.key(0, impl=plan.impl)
-        data = _as_shard(plan, layout, data)
-        return jax.tree.map(_pad_to, grown, jax.eval_shape(kernel.init, key, grown.position, data))
 
-    return layout.compile(grow, _PARAMS, _CARRY, _DATA)
+@lru_cache(maxsize=128)
+def wider_draw(static: Static, plan: Plan, layout: Layout, capacity: int) -> Callable:
+    """The function whose result has the shapes of a draw, were there `capacity` slots."""
+
+    def draw(params: PyTree, carry: Carry, data: PyTree) -> PyTree:
+        state = _grown(static, plan, layout, capacity, params, carry.state, data)
+        shapes = kept_shapes(plan, carry._replace(state=state))[0]
+        return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+
+    return layout.compile(draw, _PARAMS, _CARRY, _DATA)
+
+
+def _grown(
+    static: Static,
+    plan: Plan,
+    layout: Layout,
+    capacity: int,
+    params: PyTree,
+    state: Any,
+    data: PyTree,
+) -> Any:
+    kernel, grown = static.kernel(params).grow(state, capacity)
+    key = jax.random.key(0, impl=plan.impl)
+    data = _as_shard(plan, layout, data)
+    return jax.tree.map(_pad_to, grown, jax.eval_shape(kernel.init, key, grown.position, data))
 
 
 def _pad_to(x: Any, like: Any) -> Any:

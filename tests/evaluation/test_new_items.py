@@ -166,15 +166,24 @@ def born_law(births, times):
 @pytest.mark.parametrize("births", [pytest.param(0.0, marks=pytest.mark.full), 0.3])
 def test_entries_are_summed_out(births, times, x64):
     made, items = five(births, times), np.random.default_rng(0).normal(size=(6, 3))
-    law, values, terms = entry_laws(times), np.asarray(made.parameters[:4]), []
+    law, values, terms, entries = entry_laws(times), np.asarray(made.parameters[:4]), [], []
     for z in itertools.product(range(len(law)), repeat=4):
         for born, chance in enumerate(born_law(births, times)):
             if chance > 0:
                 each = norm.logpdf(items, z @ values, np.sqrt(NOISE**2 + born * SCALE**2))
                 log_chance = np.log(chance) + np.sum(np.log(law[z, range(4)]))
                 terms.append(log_chance + each.sum(axis=1))
+                entries.append(z)
     np.testing.assert_allclose(made.log_prob(items), logsumexp(terms, axis=0), rtol=1e-9)
     np.testing.assert_allclose(made.largest(4).log_prob(items), made.log_prob(items), rtol=1e-9)
+    mean = np.exp(np.array(terms) - logsumexp(terms, axis=0)).T @ np.array(entries)
+    np.testing.assert_allclose(made.entries(items)[:, :4], mean, rtol=1e-8)
+    np.testing.assert_allclose(made.largest(4).entries(items), mean, rtol=1e-8)
+    assert not made.entries(items)[:, 4].any()
+    for wrong in ({"noise_scale": 1.1 * NOISE}, {"births": 0.6}, {"weights": 0.9 * W}):  # planted
+        if not (times and "weights" in wrong):
+            other = replace(made, **{name: jnp.asarray(x) for name, x in wrong.items()})
+            assert np.max(np.abs(other.entries(items)[:, :4] - mean)) > 1e-4
     if not births:
         without = replace(made, births=None, birth_ratio=None)
         np.testing.assert_allclose(without.log_prob(items), made.log_prob(items), rtol=1e-9)

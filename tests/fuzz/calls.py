@@ -24,6 +24,7 @@ from sgmc_jax import (
     special,
     tune,
 )
+from sgmc_jax.collective import Dist
 from sgmc_jax.runner.stream import open_data
 
 X = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
@@ -333,7 +334,18 @@ def nonparametrics() -> dict[str, Call]:
             POINTS,
         ),
         "Groups": Call(bnp.Groups, {"items": COUNTS[:4], "size": np.full(4, 3, np.int32)}),
-        "similarity": Call(bnp.similarity, {"labels": labels, "rows": None}),
+        "similarity": Call(bnp.similarity, {"labels": labels, "rows": None, "size": None}),
+        "similarity_of_groups": Call(
+            bnp.similarity, {"labels": labels.reshape(5, 4, 5), "size": np.full(4, 2)}
+        ),
+        "feature_similarity": Call(
+            bnp.feature_similarity, {"features": labels[None, :, :3] > 0, "rows": None}
+        ),
+        "traces": Call(
+            bnp.traces,
+            {"positions": Dist({"mass": np.ones(5)}, {"assignment": labels}), "size": None},
+        ),
+        "representative_draw": Call(bnp.representative_draw, {"features": labels[None, :, :3]}),
         "point_estimate": Call(
             bnp.point_estimate, {"labels": labels, "loss": "vi", "max_clusters": None}
         ),
@@ -413,6 +425,18 @@ def numbers() -> dict[str, Call]:
             models.FunctionNetwork,
             {"function": lambda weights, x: x @ weights, "weights": np.ones((2, 3), np.float32)},
             lambda made, held: models.BayesianNetwork(made),
+        ),
+        "transform": Call(
+            lambda **arguments: models.LDA(2, 3, 0.5, 0.5).transform(key, **arguments),
+            {
+                "log_topics": np.zeros((1, 2, 3), np.float32),
+                "documents": np.array([[0, 1, -1, -1], [2, 2, 1, -1]]),
+            }
+            | {"draws": 3},
+        ),
+        "entries": Call(
+            lambda items: evaluation.NewItems(np.eye(2, 3), np.full(2, 0.5), 0.5).entries(items),
+            {"items": np.zeros((4, 3), np.float32)},
         ),
         "BayesianNetwork": Call(
             models.BayesianNetwork, {"network": eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(0))}

@@ -1,14 +1,18 @@
 """Latent Dirichlet allocation: its data, its sweeps, its perplexity, streams, and bad input."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.special import gammaln
 
 from sgmc_jax import Given, Uniform, sample, scir
-from sgmc_jax.models import LDA
+from sgmc_jax.models import LDA, _topics
 from sgmc_jax.models._sweep import relative_weights, sweep, word_counts
+from tests.laws.moments import check_mean, fewer, wider
 
 KEY = jax.random.key(19)
 K, V = 3, 6
@@ -215,6 +219,69 @@ def test_perplexity_of_topics_of_any_scale_and_of_words_that_none_has():
     ]:
         with pytest.raises(ValueError, match=message):
             lda.perplexity(KEY, wrong, DOCUMENTS)
+
+
+WORDS = [0, 0, 3, 5]
+TOPICS = np.log(np.random.default_rng(5).dirichlet(np.full(V, 0.4), (2, K)).astype(np.float32))
+
+
+def exact_shares():
+    """E[theta | words] under both draws of the topics, over all topics of the words."""
+    means = []
+    for log_phi in TOPICS.astype(np.float64):
+        total, mean = 0.0, np.zeros(K)
+        for z in itertools.product(range(K), repeat=len(WORDS)):
+            n = np.bincount(z, minlength=K)
+            log_prior = gammaln(0.3 + n).sum()
+            chance = np.exp(log_prior + log_phi[list(z), WORDS].sum())
+            total, mean = total + chance, mean + chance * (n + 0.3) / (len(WORDS) + 3 * 0.3)
+        means.append(mean / total)
+    return np.array(means)
+
+
+def shares(log_topics, model=lda, draws=20, copies=8_000):
+    """Of copies of the document, each with sweeps of its own."""
+    documents = np.tile(np.array([[*WORDS, -1]]), (fewer(copies), 1))
+    return model.transform(KEY, log_topics, documents, draws=draws)
+
+
+@pytest.mark.runs_long
+def test_proportions_of_a_new_document():
+    exact = exact_shares()
+    assert np.abs(exact[0] - exact[1]).max() > 0.1
+    check_mean(shares(TOPICS), exact.mean(0), wider(0.015))
+    check_mean(shares(TOPICS[0] + np.array([[3.0], [-9.0], [0.0]], np.float32)), exact[0], 0.1)
+    empty = lda.transform(KEY, TOPICS, lda.documents(np.zeros((2, V), int)))
+    np.testing.assert_allclose(empty, np.full((2, K), 1 / K), rtol=1e-6)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("fault", ["alpha", "words", "draws"])
+def test_wrong_proportions_are_seen(monkeypatch, fault):
+    """Planted: another prior; a word left out of the counts; the first draw of the topics alone."""
+    if fault == "alpha":
+        values = shares(TOPICS, LDA(K, V, alpha=0.6, beta=0.5))
+    elif fault == "draws":
+        values = shares(TOPICS[:1])
+    else:
+        swept = _topics.sweep
+        last = lambda *args, **kwargs: swept(*args, **kwargs).at[:, 3].set(-1)
+        monkeypatch.setattr(_topics, "sweep", last)
+        values = shares(TOPICS, draws=19)
+    with pytest.raises(AssertionError):
+        check_mean(values, exact_shares().mean(0), wider(0.015))
+
+
+def test_transform_refuses():
+    for kwargs, message in [
+        ({"log_topics": TOPICS[..., 1:]}, "log_topics must be a floating array of shape"),
+        ({"log_topics": np.exp(TOPICS)}, "log_topics must be logarithms"),
+        ({"documents": DOCUMENTS + V}, "data must be of words 0 to 5"),
+        ({"burn_in": -1}, "burn_in must be a whole number of at least 0"),
+        ({"draws": 0}, "draws must be a whole number"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            lda.transform(KEY, **{"log_topics": TOPICS, "documents": DOCUMENTS} | kwargs)
 
 
 def test_unseen_words_keep_their_prior_mass():

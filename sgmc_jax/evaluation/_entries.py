@@ -1,0 +1,67 @@
+"""Sums over all entries that an item may have of a few features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float
+
+from ..arrays import product
+
+_NUMBERS = 2**22  # differences of items and sums of features at once
+
+
+class Law(Protocol):
+    """What of `NewItems` its sums need."""
+
+    @property
+    def parameters(self) -> Any: ...
+    @property
+    def noise_scale(self) -> Any: ...
+    @property
+    def feature_scale(self) -> Any: ...
+    @property
+    def log_entries(self) -> Any: ...
+    @property
+    def log_born(self) -> Any: ...
+
+
+def log_noise(law: Law) -> Callable[[Float[Array, "*n"]], Float[Array, "*n"]]:
+    """log f of an item at a squared distance from its sum of features."""
+    log_born, dim = law.log_born, law.parameters.shape[1]
+    variance = law.noise_scale**2 + jnp.arange(len(log_born)) * law.feature_scale**2
+    front = log_born - 0.5 * dim * jnp.log(2 * jnp.pi * variance)
+    return lambda square: logsumexp(front - 0.5 * square[..., None] / variance, axis=-1)
+
+
+@jax.jit
+def log_density(law: Law, items: Float[Array, "n D"]) -> Float[Array, " n"]:
+    """log p(y), all entries summed out."""
+    return _by_item(law, items, lambda scores, choices: logsumexp(scores))
+
+
+@jax.jit
+def mean_entries(law: Law, items: Float[Array, "n D"]) -> Float[Array, "n K"]:
+    """E[z | y] over all entries."""
+    return _by_item(law, items, lambda scores, choices: product(jax.nn.softmax(scores), choices))
+
+
+def _by_item(law: Law, items: Float[Array, "n D"], reduce: Callable) -> Array:
+    """What `reduce` makes of log P(z) f(y | z) and z, for all entries z."""
+    num, dim = law.parameters.shape
+    log_entries, index = law.log_entries, jnp.arange(num)
+    base = len(log_entries)
+    choices = (jnp.arange(base**num)[:, None] // base**index) % base
+    log_prior = jnp.sum(log_entries[choices, index], axis=1)
+    means = product(choices.astype(items.dtype), law.parameters.astype(items.dtype))
+    log_f = log_noise(law)
+
+    def one(item: Array) -> Array:
+        scores = log_prior + log_f(jnp.sum((item - means) ** 2, axis=1))
+        return reduce(scores, choices.astype(scores.dtype))
+
+    return jax.lax.map(one, items, batch_size=max(1, _NUMBERS // (base**num * dim)))
