@@ -10,11 +10,8 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, PyTree
 
-<<<<<<< HEAD
 from .._compiler import quick_jit
-=======
 from .._frames import without_frames
->>>>>>> wb
 from ..arrays import product
 from ..collective import Collective, Dist, leading_axis
 from ..families import Family
