@@ -225,7 +225,7 @@ def _numbers(name: str, rows: PyTree) -> None:
         raise TypeError(f"the series must be one array for {name}, got {_returned.describe(rows)}")
 
 
-def _one_shape(name: str, row: PyTree, **parameters: Array) -> None:
+def _one_shape(name: str, row: PyTree, **parameters: Any) -> None:
     """Raise unless a row has the shape of one state's parameters: it would broadcast."""
     _numbers(name, row)
     shapes = {key: jnp.shape(value) for key, value in parameters.items()}
