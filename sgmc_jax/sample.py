@@ -172,11 +172,7 @@ def sample(
     start = Start(position, position_axis, num_chains, roots.init, impl)
     contract = one_kernel(kernel, kernel_axis).contract(start.one)
     source = open_data(data, start.num_steps, num_steps)
-    if isinstance(source, Stream) and not contract.streams:
-        raise TypeError(
-            "data is streamed, which needs the batcher Given(total), or a kernel that says "
-            f"`streams`: {type(kernel).__name__} would take each batch for all of it"
-        )
+    _check_streams(source, contract, kernel)
     over = _over(engine, contract)
     size = engine.size if engine is not None and over == "data" else None
     has_slots = contract.capacity is not None
@@ -208,6 +204,14 @@ def sample(
         prints = fingerprint(key=tuple(roots), kernel=kernel, settings=static)
         host.resume(Checkpoint(checkpoint, prints | data_fingerprint(source)))
     return host.run(chunk, progress, on_error)
+
+
+def _check_streams(source: Resident | Stream, contract: Contract, kernel: Kernel) -> None:
+    if isinstance(source, Stream) and not contract.streams:
+        raise TypeError(
+            "data is streamed, which needs the batcher Given(total), or a kernel that says "
+            f"`streams`: {type(kernel).__name__} would take each batch for all of it"
+        )
 
 
 def _over(engine: Engine | None, contract: Contract) -> Literal["data", "chains"] | None:
