@@ -25,7 +25,7 @@ from .runner.keys import root, roots_of, step_keys
 from .runner.plan import Plan
 from .runner.programs import Layout
 from .runner.start import Start
-from .runner.stream import Stream, data_fingerprint, open_data
+from .runner.stream import Resident, Stream, data_fingerprint, open_data
 
 
 def record_position(state: Any, info: Any) -> Position:

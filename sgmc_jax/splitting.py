@@ -129,18 +129,7 @@ class Splitting(Kernel):
         self.space = Euclidean() if space is None else as_space(space)
         self.temperature = _checks.as_schedule("temperature", temperature)
         estimated = type(grad).__name__ if grad.tells_covariance else None
-        if estimated and not any(piece.corrects for piece in self.pieces.values()):
-            raise ValueError(
-                f"grad, {estimated}, tells the covariance of its noise, which no letter of the "
-                f"word {word!r} can subtract"
-            )
-        given = any(piece.subtracts for piece in self.pieces.values())
-        if not grad.independent and (estimated or given):
-            raise ValueError(
-                "noise_covariance cannot be subtracted from the noise of batches that depend on "
-                "those of earlier steps, such as Epoch's, which adds up to nearly nothing: let "
-                "them be Uniform"
-            )
+        _check_noise(word, self.pieces, grad, estimated)
         for letter, piece in self.pieces.items():
             if piece.straight and not (self.space.embedded and isinstance(self.space, Euclidean)):
                 name = f"piece {letter!r}, {type(piece).__name__},"
@@ -306,6 +295,24 @@ class Splitting(Kernel):
         before = pieces[: moves[0] + 1 if moves else 1]
         after = pieces[moves[-1] + 1 if moves else 0 :]
         return all(any(piece.uses_field for piece in part) for part in (before, after))
+
+
+def _check_noise(
+    word: str, pieces: dict[str, Transition], grad: Estimator, estimated: str | None
+) -> None:
+    """Raise if a covariance is told that no letter subtracts, or one that must not be."""
+    if estimated and not any(piece.corrects for piece in pieces.values()):
+        raise ValueError(
+            f"grad, {estimated}, tells the covariance of its noise, which no letter of the word "
+            f"{word!r} can subtract"
+        )
+    given = any(piece.subtracts for piece in pieces.values())
+    if not grad.independent and (estimated or given):
+        raise ValueError(
+            "noise_covariance cannot be subtracted from the noise of batches that depend on those "
+            "of earlier steps, such as Epoch's, which adds up to nearly nothing: let them be "
+            "Uniform"
+        )
 
 
 def _auxiliary(pieces: dict[str, Transition], position: Position) -> dict[str, PyTree]:
