@@ -72,6 +72,10 @@ class LatentMinibatch(BatchEstimator):
         _check_parts(self.model, self.latent, self.batcher)
 
     @property
+    def independent(self) -> bool:
+        return self.batcher.independent
+
+    @property
     def streams(self) -> bool:
         return self.batcher.streams
 
@@ -136,6 +140,10 @@ class LatentTable(Estimator):
 
     def __check_init__(self):
         _check_parts(self.model, self.latent, self.batcher)
+
+    @property
+    def independent(self) -> bool:
+        return self.batcher.independent
 
     def init(self, key: Key, position: Position, data: Data) -> KeptState:
         return self._kept.init(key, position, data)

@@ -70,6 +70,10 @@ class StochasticDensity(Estimator):
         self.batcher, self.weighted = batcher, weighted
 
     @property
+    def independent(self) -> bool:
+        return self.batcher.independent
+
+    @property
     def exact(self) -> bool:
         return self.batcher.exact
 
