@@ -21,6 +21,8 @@ SLOW_EXAMPLES = frozenset(
 # rows of tests of which other rows stay
 SLOW_ROWS = frozenset(
     """
+bnp/test_odd_input.py::test_what_lies_past_a_groups_size_is_ignored[bnb]
+bnp/test_odd_input.py::test_items_of_single_precision_under_hyper_parameters_of_double[slice]
 composition/test_slots.py::test_the_same_chain_on_shards[walkers-2-thin]
 diagnostics/test_ess.py::test_ranks_are_average_ranks[True]
 engines/test_engines.py::test_chains_on_devices_are_the_chains[Vmap4]
@@ -30,6 +32,7 @@ engines/test_engines.py::test_hmc_over_shards_is_hmc[Vmap8]
 engines/test_engines.py::test_the_chain_does_not_know_its_engine[ShardMap8-5-2]
 engines/test_engines.py::test_the_gradient_over_shards_is_unbiased[Pmap8]
 engines/test_hybrid.py::test_the_same_chain_on_eight_devices[known]
+enumeration/test_likelihoods.py::test_all_columns[factors-hybrid-kwargs1]
 families/test_centre.py::test_far_data_keep_their_digits[known-2-0]
 families/test_families.py::test_draws_do_not_depend_on_the_capacity[diagonal-True]
 families/test_families.py::test_draws_do_not_depend_on_the_capacity[wishart-True]
@@ -83,5 +86,10 @@ processes/test_representations.py::test_v_has_its_density[bondesson-beta 3]
 random/test_gamma.py::test_flagged[0.0-1000]
 test_sample.py::test_growth_does_not_change_the_chain[one]
 test_sample.py::test_whole_blocks_are_the_same_steps[args2]
-""".strip().split("\n")
+random/test_feistel.py::test_the_permutation_does_not_depend_on_the_bound[1000]
+random/test_feistel.py::test_the_permutation_does_not_depend_on_the_bound[100000]
+random/test_feistel.py::test_a_range_far_below_its_bound_is_shuffled_too[257-1000-2]
+test_going_on.py::test_other_data_are_the_target_from_the_first_step_on[inside-repeat]
+test_going_on.py::test_other_data_are_the_target_from_the_first_step_on[svrg]
+    """.strip().split("\n")
 )

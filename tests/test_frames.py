@@ -106,6 +106,7 @@ def test_a_run_of_a_mixture():
     same(*(sample(KEY, kernel, None, data, num_steps=3).trace for data in (FRAME, X)))
 
 
+@pytest.mark.full
 def test_features():
     parts = bnp.BetaBernoulli(1.0), bnp.LinearGaussian(3, 0.5, 1.0)
     args = {"num_items": 6, "num_chains": 2, "num_steps": 3, "capacity": 4}

@@ -54,7 +54,7 @@ KERNELS = {
     "control variate": anchored(0.0),
     "svrg": sgld(SVRG(Minibatch(MODEL, Uniform(10)), 10_000), 1e-3),
     "saga": sgld(SAGA(Minibatch(MODEL, Uniform(10))), 1e-3),
-    "inside repeat": repeat(anchored(0.0), 3),
+    "inside-repeat": repeat(anchored(0.0), 3),
 }
 
 

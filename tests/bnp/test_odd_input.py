@@ -73,6 +73,7 @@ def test_the_mass_of_a_block_of_gibbs_is_the_one_it_is_given():
     assert np.array_equal(trace["a"], trace["z"].shared["mass"]) and len(set(trace["a"])) == 6
 
 
+@pytest.mark.full
 def test_the_sums_of_an_emptied_cluster_are_zero():
     """What rounding leaves of them would be part of the next one's."""
     far = 10 * np.random.default_rng(1).normal(size=(60, 1)).astype(np.float32)
