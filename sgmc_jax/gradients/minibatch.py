@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
 from .. import _checks
-from .._types import BatchEstimator, Data, Estimate, Key, Keys, Position, as_keys
+from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Keys, Position, as_keys
 from ..batching import Batch, Batcher
 from ..collective import Shard, as_shard, leading_axis
 from ..contract import Cost
@@ -31,7 +31,30 @@ def drawn(batcher: Batcher, keys: Keys, bstate: PyTree, data: Data) -> tuple[Bat
     )
 
 
-class Minibatch(BatchEstimator):
+class OfBatches(Estimator):
+    """An estimator with a field `batcher`, which tells what is to be known of its batches."""
+
+    @property
+    def independent(self: Any) -> bool:
+        return self.batcher.independent
+
+    @property
+    def exact(self: Any) -> bool:
+        return self.batcher.exact
+
+    @property
+    def streams(self: Any) -> bool:
+        return self.batcher.streams
+
+    @property
+    def cost(self: Any) -> Cost | None:
+        return self.batcher.cost
+
+    def init(self: Any, key: Key, position: Position, data: Data) -> PyTree:
+        return self.batcher.init(key, data)
+
+
+class Minibatch(OfBatches, BatchEstimator):
     """The weighted sum over a batch, plus the prior.
 
     `value = prior(x) + sum_{i in S} weight_i term_i(x)`; for a model the terms are gradients of the
@@ -68,25 +91,6 @@ class Minibatch(BatchEstimator):
             raise TypeError(
                 f"batcher must be a Batcher such as Uniform(100), got {type(self.batcher).__name__}"
             )
-
-    @property
-    def independent(self) -> bool:
-        return self.batcher.independent
-
-    @property
-    def exact(self) -> bool:
-        return self.batcher.exact
-
-    @property
-    def streams(self) -> bool:
-        return self.batcher.streams
-
-    @property
-    def cost(self) -> Cost | None:
-        return self.batcher.cost
-
-    def init(self, key: Key, position: Position, data: Data) -> PyTree:
-        return self.batcher.init(key, data)
 
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         return drawn(self.batcher, as_keys(key), estate, data)

@@ -11,16 +11,15 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned
 from .._functions import as_function
-from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from .._types import Data, Estimate, Key, Position, as_keys
 from ..batching import Batcher
 from ..collective import Shard, leading_axis
-from ..contract import Cost
-from .minibatch import drawn
+from .minibatch import OfBatches, drawn
 
 _REMEDY = "let it take (position, items, weight), with weighted=True"
 
 
-class StochasticDensity(Estimator):
+class StochasticDensity(OfBatches):
     """The gradient of one stochastic log density, a function of a position and a batch.
 
     `value = grad f(x, batch)`, where `f(x, batch)` is unbiased for the log posterior over batches,
@@ -68,25 +67,6 @@ class StochasticDensity(Estimator):
                 f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
             )
         self.batcher, self.weighted = batcher, weighted
-
-    @property
-    def independent(self) -> bool:
-        return self.batcher.independent
-
-    @property
-    def exact(self) -> bool:
-        return self.batcher.exact
-
-    @property
-    def streams(self) -> bool:
-        return self.batcher.streams
-
-    @property
-    def cost(self) -> Cost | None:
-        return self.batcher.cost
-
-    def init(self, key: Key, position: Position, data: Data) -> PyTree:
-        return self.batcher.init(key, data)
 
     def estimate(
         self, key: Key, estate: PyTree, position: Position, data: Data
