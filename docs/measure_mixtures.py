@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sgmc_jax import cycle, sample
+from sgmc_jax import Dist, cycle, sample
 from sgmc_jax.bnp import (
     DirichletProcess,
     NormalInverseWishart,
@@ -56,7 +56,8 @@ def log_joint(labels):
 def measure(kernel):
     labels = lambda state, info: state.position.local["assignment"]
     args = {"chunk": STEPS, "record": labels}
-    run = sample(jax.random.key(1), kernel, None, DATA, num_steps=STEPS, **args)
+    one = Dist({}, {"assignment": jnp.zeros(ITEMS, jnp.int32)})
+    run = sample(jax.random.key(1), kernel, one, DATA, num_steps=STEPS, **args)
     gaps = np.array([log_joint(row) for row in run.trace]) - float(log_joint(jnp.asarray(TRUTH)))
     first = next((i + 1 for i, gap in enumerate(gaps) if gap >= 0), None)
     begin = time.process_time()

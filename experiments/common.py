@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from jaxtyping import Array  # noqa: E402
 
-from sgmc_jax import Kernel, sample  # noqa: E402
+from sgmc_jax import Dist, Kernel, sample  # noqa: E402
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333", "#999999")
 
@@ -104,6 +104,11 @@ class Timed(NamedTuple):
     trace: Any
     state: Any
     seconds: float
+
+
+def one_feature(num_items: int) -> Dist:
+    """The start of a feature sampler that finds all others by itself: one that all items have."""
+    return Dist({}, {"features": np.ones((num_items, 1), bool)})
 
 
 def timed(key: Array, kernel: Kernel, start: Any, data: Any, record: Callable, num: int) -> Timed:

@@ -132,6 +132,11 @@ class Kernel(eqx.Module):
     def step(self, key: Key, state: Any, data: Data) -> tuple[Any, Any]:
         """One transition: the new state and an info."""
 
+    def starter(self, data: Data) -> Callable[[Any], Position] | None:
+        """A function `key -> position` where chains begin that `sample` is given `None` for, of
+        kernels that had better not begin at what `init` makes of `None`."""
+        return None
+
     def refresh(self, key: Key, state: Any, data: Data) -> Any:
         """`state` after another kernel has moved its position.
 

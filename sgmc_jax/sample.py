@@ -110,7 +110,8 @@ def sample(
         key: one key; the same key gives the same run.
         kernel: any kernel; with `kernel_axis=0` a stack of kernels, as `eqx.filter_vmap` makes one.
         position: one position for all chains; or, with `position_axis=0`, one for each; or a
-            function `key -> position`, for dispersed starts; or a `Run`, to go on where it ended
+            function `key -> position`, for dispersed starts; or `None`, for kernels that know where
+            to begin (most of `bnp`); or a `Run`, to go on where it ended
             (`run.extend` joins the two); with other data or another gradient it is taken at its
             positions alone.
             A module (of Equinox, say) is a position, and is never called.
@@ -170,8 +171,10 @@ def sample(
     _check_arguments(locals())
     roots, impl = roots_of(key)
     start = Start(position, position_axis, num_chains, roots.init, impl)
-    contract = one_kernel(kernel, kernel_axis).contract(start.one)
-    source = open_data(data, start.num_steps, num_steps)
+    source, one = open_data(data, start.num_steps, num_steps), one_kernel(kernel, kernel_axis)
+    if position is None and isinstance(source, Resident):
+        start = Start(one.starter(source.first), position_axis, num_chains, roots.init, impl)
+    contract = one.contract(start.one)
     _check_streams(source, contract, kernel)
     over = _over(engine, contract)
     size = engine.size if engine is not None and over == "data" else None

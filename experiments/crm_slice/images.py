@@ -21,7 +21,7 @@ from sgmc_jax.evaluation import NewItems
 from sgmc_jax.pictures import plot_features
 from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
 
-from ..common import Options, load, table, timed
+from ..common import Options, load, one_feature, table, timed
 
 NOISE, TEST, MOST = 0.25, 500, 8
 
@@ -38,7 +38,8 @@ def run(options: Options) -> str:
         "slice_crm": slice_crm(series, Bernoulli(), family, decay=1.0, capacity=32),
         "hybrid_features": hybrid_features(process, family, blocks=len(train) // 50, capacity=32),
     }
-    starts = {"one feature": None, "seeds": seed_features(options.key, process, family, train)}
+    seeds = seed_features(options.key, process, family, train)
+    starts = {"one feature": one_feature(len(train)), "seeds": seeds}
 
     def record(state: Any, info: Any) -> tuple[Array, Array]:
         shared, local = state.position
@@ -49,7 +50,7 @@ def run(options: Options) -> str:
     rows, last = [], {}
     for start, position in starts.items():
         for name, kernel in kernels.items():
-            if name == "slice_crm" and position is not None:
+            if name == "slice_crm":
                 position = position._replace(shared={})  # weights of its own
             done = timed(options.key, kernel, position, train, record, num)
             active, score = (np.asarray(part, float)[num // 2 :].mean() for part in done.trace)

@@ -15,7 +15,7 @@ from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, slice_features
 from sgmc_jax.evaluation import held_out_error
 from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
 
-from ..common import Options, curves, table
+from ..common import Options, curves, one_feature, table
 from .comparators import truncated
 from .features import draw
 
@@ -47,7 +47,8 @@ def measure(key: Array, kernel: Kernel, train: Any, test: Any, num: int, thin: i
         return state.position.shared["parameters"] * (state.sums.counts > 0)[:, None], info.active
 
     def chain() -> Any:
-        return sample(key, kernel, None, train, num_steps=num, thin=thin, record=record)
+        start = one_feature(len(train))
+        return sample(key, kernel, start, train, num_steps=num, thin=thin, record=record)
 
     capacity = chain().capacity
     if capacity is not None:

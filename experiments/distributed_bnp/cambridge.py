@@ -13,7 +13,7 @@ from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_fe
 from sgmc_jax.evaluation import NewItems
 from sgmc_jax.pictures import plot_features
 
-from ..common import Options, curves, table, timed
+from ..common import Options, curves, one_feature, table, timed
 
 NOISE, MOST = 0.5, 8
 PICTURES = """
@@ -37,7 +37,7 @@ def run(options: Options) -> str:
     parts = BetaBernoulli(1.0), LinearGaussian(36, NOISE, 1.0)
     blocks, record = n // 200, held_out_features(test, NOISE)
     kernel = hybrid_features(*parts, blocks=blocks, capacity=16)
-    starts = {"one feature": None, "seeds": seed_features(options.key, *parts, items)}
+    starts = {"one feature": one_feature(n), "seeds": seed_features(options.key, *parts, items)}
     rows, found, scores = [], {}, {}
     for name, start in starts.items():
         done = timed(options.key, kernel, start, items, record, num)

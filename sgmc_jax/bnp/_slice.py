@@ -19,7 +19,7 @@ from ..processes import Series
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
 from ._scans import Batch, Move, Scan, SliceSums
-from ._starts import check_start, start_position, warn_of_cold_start, with_own_hyper
+from ._starts import Starter, check_start, start_of_points, start_position, with_own_hyper
 from .hybrid.points import pick_columns
 
 _REACH = 5.0  # open are the atoms that arrive by the time _REACH times the number of points
@@ -69,6 +69,10 @@ class SliceMixture(Kernel):
         params = self.family.draw(as_keys(key).noise, sums.statistics)
         return SliceState(position, weights, weights[0], params, sums, centre_of(self.family))
 
+    def starter(self, data: Data) -> Starter | None:
+        self.check(None, data)
+        return start_of_points(data, self.capacity)
+
     def refresh(self, key: Key, state: Any, data: Data) -> Any:
         self, shard = centred(self, data), as_shard(data)
         labels = state.position.local["assignment"]
@@ -107,7 +111,6 @@ class SliceMixture(Kernel):
         check_start(self.family, self.capacity, position, data)
         if not isinstance(data, Shard):
             self.scan.check(as_shard(data).capacity)
-            warn_of_cold_start(position, as_shard(data).capacity, "cluster")
 
     def draw(self, keys: Keys, state: Any, shard: Shard, batch: Batch) -> tuple[Any, Choice]:
         """Hyper-parameters, atoms and parameters given the points' clusters; and who may move.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -11,13 +11,20 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from .. import _checks
+from .._compiler import quick_jit
 from .._returned import describe
-from ..collective import Dist, Shard, as_shard
+from ..collective import Dist, Shard, as_shard, leading_axis
 from ..families import Family
 from ..processes import PitmanYor, Process
-from .groups import check_groups
+from .groups import Groups, check_groups
+from .seeding import kmeans_plus_plus
 
-_MANY = 1_000  # items that no longer leave their cluster one by one
+Starter = Callable[[Any], Dist]
+
+_MANY = 200  # items that no longer leave their cluster one by one
+MANY_ROWS = 1_000  # for seeds of features, which take seconds
+_MOST = 20  # clusters to begin with
+_kmeans = quick_jit(kmeans_plus_plus)
 
 
 def start_position(process: Process, position: Any, num_items: int) -> Dist:
@@ -45,14 +52,24 @@ def check_start(family: Family, capacity: int, position: Any, data: PyTree) -> N
     check_labels(position, as_shard(data).capacity, capacity)
 
 
-def warn_of_cold_start(position: Any, num_items: int, what: str) -> None:
-    """Say so if a chain of many items is to begin with one cluster or feature."""
-    if position is None and num_items >= _MANY:
-        warnings.warn(
-            f"position=None begins with one {what}, which a chain of {num_items} items may never "
-            "leave: begin at the position of bnp.default_sampler",
-            stacklevel=2,
-        )
+def start_of_points(data: PyTree, capacity: int) -> Starter | None:
+    """Of many points the clusters of `kmeans_plus_plus`, rather too many than too few."""
+    if leading_axis(data) < _MANY:
+        return None
+    return lambda key: Dist({}, {"assignment": _kmeans(key, data, _clusters(capacity))})
+
+
+def start_of_groups(data: Groups, capacity: int) -> Starter | None:
+    """Of many grouped items each in one of several clusters, at random."""
+    shape = jax.tree.leaves(data.items)[0].shape[:2]
+    if np.sum(np.asarray(data.size)) < _MANY:
+        return None
+    return lambda key: random_labels(key, shape, _clusters(capacity))
+
+
+def random_labels(key: Any, shape: tuple[int, ...], number: int) -> Dist:
+    """Each item in one of some clusters at random."""
+    return Dist({}, {"assignment": jax.random.randint(key, shape, 0, number, jnp.int32)})
 
 
 def pinned(hyper: dict[str, Any], *parts: Any) -> dict[str, Any]:
@@ -126,7 +143,6 @@ def start_features(position: Any, num_items: int, dtype: Any, capacity: int) -> 
 
 def check_features(process: Any, capacity: int, position: Any, num_items: int) -> None:
     """Raise unless given features are entries of the process, and fit the slots."""
-    warn_of_cold_start(position, num_items, "feature")
     if position is None:
         return
     features = local_part(position, "features")
@@ -193,7 +209,11 @@ def check_group_start(family: Family, capacity: int, position: Any, data: PyTree
         present = np.arange(width) < np.asarray(data.size)[:, None]
         family.check(jax.tree.map(lambda x: np.asarray(x)[present], data.items))
         check_group_labels(position, present, capacity)
-        warn_of_cold_start(position, int(np.sum(present)), "cluster")
+
+
+def _clusters(capacity: int) -> int:
+    """How many to begin with: as many as leave slots for births, of which the most are 20."""
+    return min(capacity - capacity // 8, _MOST)
 
 
 def _check_slots(labels: np.ndarray, capacity: int) -> None:

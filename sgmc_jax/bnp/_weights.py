@@ -68,6 +68,11 @@ class Weights(eqx.Module):
         """The prior of each, or `None`."""
 
     @property
+    def collapsed(self) -> FeatureProcess | None:
+        """The process of which these are the weights, if it knows their law given the entries."""
+        return None
+
+    @property
     @abstractmethod
     def dtype(self) -> Any:
         """The type of an entry."""
@@ -113,6 +118,10 @@ class ProcessWeights(Weights):
 
     process: FeatureProcess
     series: MeasureSeries
+
+    @property
+    def collapsed(self) -> FeatureProcess | None:
+        return self.process
 
     def start(self) -> dict[str, Array]:
         return self.process.start()

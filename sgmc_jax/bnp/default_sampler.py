@@ -17,6 +17,7 @@ from ..collective import Dist, leading_axis
 from ..combinators import cycle
 from ..families import Family, FeatureFamily
 from ..processes import FeatureProcess, HierarchicalDirichletProcess, PitmanYor, Process
+from ._starts import random_labels
 from .groups import check_groups
 from .hybrid.features import hybrid_features
 from .hybrid.hdp import hybrid_hdp
@@ -116,9 +117,8 @@ def _topics(
     words = int(np.sum(np.asarray(data.size)))
     blocks = min(_num_blocks(words, _WORDS_IN_A_BLOCK, shards), -(-shape[0] // shards) * shards)
     kernel = hybrid_hdp(process, family, blocks=blocks, capacity=2 * _TOPICS)
-    labels = jax.random.randint(key, shape, 0, _TOPICS, jnp.int32)
     told = f"{blocks} blocks, {2 * _TOPICS} slots, {_TOPICS} clusters to begin with, at random"
-    return DefaultSampler(kernel, Dist({}, {"assignment": labels}), told)
+    return DefaultSampler(kernel, random_labels(key, shape, _TOPICS), told)
 
 
 def _features(

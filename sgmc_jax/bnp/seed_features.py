@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import PyTree
 
 from .. import _checks
 from .._frames import without_frames
-from ..collective import Dist, leading_axis
-from ..families import FeatureFamily, FeatureRows
+from ..collective import Dist
+from ..families import FeatureFamily
 from ..processes import FeatureProcess
-from ..random.feistel import random_subset
 from .collapsed_features import collapsed_features
-from .hybrid.kernel import HybridState
+from .hybrid.seeds import seeds
 
 
 def seed_features(
@@ -72,35 +68,5 @@ def seed_features(
     numbers = {"num_items": num_items, "num_chains": num_chains, "num_steps": num_steps}
     for name, value in (numbers | {"capacity": capacity}).items():
         _checks.whole(name, value)
-    data = without_frames("data", data)
-    total = leading_axis(data)
-    subset_key, run_key = jax.random.split(key)
-    subset = random_subset(subset_key, min(num_items, total), total)
-    items = jax.tree.map(lambda x: x[subset], data)
     kernel = collapsed_features(process, family, capacity=capacity)
-    shared, local = _best(run_key, kernel, items, num_chains, num_steps).position
-    features = jnp.zeros((total, capacity), local["features"].dtype)
-    return Dist(shared, {"features": features.at[subset].set(local["features"])})
-
-
-@eqx.filter_jit
-def _best(key: Any, kernel: Any, items: PyTree, num_chains: int, num_steps: int) -> HybridState:
-    """The most probable of the chains' last states."""
-
-    def chain(key: Any) -> tuple[HybridState, Array]:
-        init_key, step_key = jax.random.split(key)
-        step = lambda i, state: kernel.step(jax.random.fold_in(step_key, i), state, items)[0]
-        state = jax.lax.fori_loop(0, num_steps, step, kernel.init(init_key, None, items))
-        return state, _logdensity(kernel, state, items)
-
-    states, logdensity = jax.vmap(chain)(jax.random.split(key, num_chains))
-    best = jnp.argmax(jnp.where(jnp.isfinite(logdensity), logdensity, -jnp.inf))
-    return jax.tree.map(lambda x: x[best], states)
-
-
-def _logdensity(kernel: Any, state: HybridState, items: PyTree) -> Array:
-    shared, local = state.position
-    entries = local["features"].astype(jnp.int32).T
-    rows = FeatureRows(items, entries, jnp.ones(entries.shape[1], bool))
-    prior = kernel.model.process.logdensity(shared, state.sums.counts, entries.shape[1])
-    return prior + kernel.model.family.logdensity(shared, shared["parameters"], rows)
+    return seeds(key, kernel, without_frames("data", data), **numbers)

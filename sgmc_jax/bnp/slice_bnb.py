@@ -22,7 +22,7 @@ from ..processes.pitman_yor import gamma_prior
 from ..random import accept, log_beta, log_gamma
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
-from ._starts import check_group_start, check_parts, check_slots_fit
+from ._starts import Starter, check_group_start, check_parts, check_slots_fit, start_of_groups
 from ._weights import MOVES, Ordered, SeriesWeights, scale_of_move, series_of
 from .bnb import Failures, shapes
 from .hybrid.kernel import HybridState, HybridSums
@@ -59,6 +59,10 @@ class SliceBNB(Kernel):
         weights = self._weights(shared, shard)
         shared |= weights.extra(as_keys(key).noise, given | shared, self.capacity)
         return self._state(Dist(shared, {"assignment": labels}), shard, jnp.zeros((), bool))
+
+    def starter(self, data: Data) -> Starter | None:
+        self.check(None, data)
+        return start_of_groups(data, self.capacity)
 
     def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
         own = centred(self, data)
@@ -271,7 +275,8 @@ def slice_bnb(
     State:
         `position = Dist(shared, local)`: `local["assignment"]`, as of `hybrid_hdp`, (G, L) int32;
         `shared["mass"]`; in `shared["series"]` the `v` and `g` of every slot. The initial position
-        is `None` (one cluster), labels, or such a `Dist`.
+        is `None` (one cluster; in `sample`, of 200 items or more, each in one of several at
+        random), labels, or such a `Dist`.
 
     Info:
         `active`, the number of clusters; `overflow`.

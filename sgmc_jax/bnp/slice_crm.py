@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -12,11 +13,12 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from .. import _checks
 from .._checks import scalar
 from .._types import Data, Key, as_keys
-from ..collective import Dist
+from ..collective import Dist, leading_axis
 from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
 from ..processes import CountLikelihood, MeasureSeries, Representation
 from ..random.words import item_uniforms, slot_item_uniforms, word_keys
+from ._starts import MANY_ROWS, Starter
 from ._weights import Ordered, SeriesWeights, Weights
 from .hybrid.blocks import Blocks, Rows
 from .hybrid.features import LatentFeatures
@@ -48,6 +50,18 @@ class SliceModel(LatentFeatures):
         shared, local = state.position
         extra = self.process.extra(extra_key, shared, capacity)
         return state._replace(position=Dist(shared | extra, local))
+
+    def starter(self, data: PyTree, capacity: int) -> Starter | None:
+        process = self.process.collapsed
+        if process is not None:
+            return LatentFeatures(process, self.family).starter(data, capacity)
+        if leading_axis(data) >= MANY_ROWS:
+            warnings.warn(
+                "position=None begins with one feature, which a chain of "
+                f"{leading_axis(data)} items may never leave: give features to begin with",
+                stacklevel=2,
+            )
+        return None
 
     def _sums(self, params: PyTree, z: Array, blocks: Blocks, lost: Array) -> HybridSums:
         sums = super()._sums(params, z, blocks, lost)
@@ -245,7 +259,8 @@ def slice_crm(
         representation is the library's; `shared["series"]` has besides the `v` and `g` of every
         slot, which are part of the chain. So another kernel may move its features only if it gives
         these their law: not another series, for which the same `v` and `g` are other weights, and
-        not `hybrid_features`, which integrates weights out and goes with `slice_features`.
+        not `hybrid_features`, which integrates weights out and goes with `slice_features`. `None`,
+        to begin with, is one feature that all items have.
 
     Info:
         `active`, the number of features; `overflow`.

@@ -18,7 +18,14 @@ from ..processes import DirichletProcess
 from ..random.gamma import log_gamma
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
-from ._starts import check_parts, check_start, start_position, with_own_hyper
+from ._starts import (
+    Starter,
+    check_parts,
+    check_start,
+    start_of_points,
+    start_position,
+    with_own_hyper,
+)
 from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.points import pick_columns
 
@@ -36,6 +43,10 @@ class UncollapsedMixture(Kernel):
         self = centred(self, data)
         start = start_position(self.process, position, as_shard(data).capacity)
         return self._state(start.shared, start.local["assignment"], jnp.zeros((), bool), data)
+
+    def starter(self, data: Data) -> Starter | None:
+        self.check(None, data)
+        return start_of_points(data, self.capacity)
 
     def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """A mixture of finitely many atoms, then all labels at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -59,6 +60,9 @@ class Cycle(Kernel):
             states.append(moved)
             infos.append(info)
         return CycleState(position, tuple(states)), CycleInfo(tuple(infos))
+
+    def starter(self, data: Data) -> Callable[[Any], Position] | None:
+        return next(filter(None, (kernel.starter(data) for kernel in self.kernels)), None)
 
     def refresh(self, key: Key, state: CycleState, data: Data) -> CycleState:
         return state  # every step refreshes each kernel before it moves

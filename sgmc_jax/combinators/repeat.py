@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -35,6 +36,9 @@ class Repeat(Kernel):
 
         state, infos = jax.lax.scan(one, state, jnp.arange(n))
         return state, merge_infos(infos) if self.merge else infos
+
+    def starter(self, data: Data) -> Callable[[Any], Position] | None:
+        return self.kernel.starter(data)
 
     def refresh(self, key: Key, state: Any, data: Data) -> Any:
         return self.kernel.refresh(key, state, data)

@@ -10,11 +10,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int, PyTree
 
 from ..._types import Data
-from ...collective import Dist, Shard, as_shard
+from ...collective import Dist, Shard, as_shard, leading_axis
 from ...families import FeatureFamily, FeatureRows
 from ...processes import FeatureProcess
 from ...random.words import slot_item_uniforms, word_keys, word_pair
 from .._starts import (
+    MANY_ROWS,
+    Starter,
     check_features,
     check_parts,
     check_slots_fit,
@@ -26,6 +28,7 @@ from .blocks import Blocks, Rows
 from .kernel import Hybrid, HybridModel, HybridState, HybridSums, Round, StepKeys
 from .rows import Atoms, draw_entries, sweep_block
 from .schedules import Anchored, Schedule
+from .seeds import seeds
 
 
 class LatentFeatures(HybridModel):
@@ -55,6 +58,12 @@ class LatentFeatures(HybridModel):
         features = start_features(position, blocks.num_rows, self.process.dtype, capacity)
         position = Dist(shared | {"parameters": params}, {"features": features})
         return self._at(position, params, blocks)
+
+    def starter(self, data: PyTree, capacity: int) -> Starter | None:
+        if leading_axis(data) < MANY_ROWS:
+            return None
+        kernel = hybrid_features(self.process, self.family, capacity=capacity)
+        return lambda key: seeds(key, kernel, data)
 
     def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
         return self._at(state.position, self.reference(state), blocks)
@@ -232,9 +241,10 @@ def hybrid_features(
         zero for free slots; in `local` the `features`, (N, capacity), bool for `BetaBernoulli` and
         int32 for `GammaPoisson`. Where the family integrates parameters out, those of all features
         are drawn for the report, theta ~ p(theta | Z, X), at the end of a step, and the next step
-        does not depend on them. The initial position is `None` (one feature that all items have),
-        or an array of features with at most `capacity` columns, as `Dist({}, {"features":
-        features})` where they are on shards; `parameters` in its shared part may have as few rows.
+        does not depend on them. The initial position is `None` (one feature that all items have; in
+        `sample`, of 1,000 items or more, those of `seed_features`, for each chain its own), or an
+        array of features with at most `capacity` columns, as `Dist({}, {"features": features})`
+        where they are on shards; `parameters` in its shared part may have as few rows.
 
     Info:
         `active`, the number of features; `overflow`, whether a birth found no slot.

@@ -13,7 +13,14 @@ from ...collective import Dist
 from ...families import Family
 from ...processes import HierarchicalDirichletProcess
 from .._centre import about_data, centre_of
-from .._starts import check_group_start, check_parts, check_slots_fit, pinned
+from .._starts import (
+    Starter,
+    check_group_start,
+    check_parts,
+    check_slots_fit,
+    pinned,
+    start_of_groups,
+)
 from ..groups import Groups
 from .anchors import Anchors
 from .blocks import Blocks, Rows
@@ -75,6 +82,9 @@ class GroupedMixture(HybridModel):
         weights = hyper["weights"]  # of a position with fewer slots
         hyper["weights"] = jnp.pad(weights, (0, capacity - len(weights)))
         return self._at(key, hyper, jnp.asarray(labels, jnp.int32), blocks)
+
+    def starter(self, data: Groups, capacity: int) -> Starter | None:
+        return start_of_groups(data, capacity)
 
     def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
         return self._at(key, state.position.shared, state.position.local["assignment"], blocks)
@@ -218,7 +228,8 @@ def hybrid_hdp(
     State:
         `position = Dist(shared, local)`: the concentrations, `weights` (K,) and `rest` in `shared`;
         `local["assignment"]`, (S, L) int32, each item's cluster. The initial position is `None`
-        (one cluster) or such an array. The data are `Groups(items, size)`.
+        (one cluster; in `sample`, of 200 items or more, each in one of several at random) or such
+        an array. The data are `Groups(items, size)`.
 
     Info:
         `active`, the number of clusters; `overflow`, whether a birth found no slot.

@@ -15,7 +15,7 @@ from ... import _checks, _tree
 from ..._types import Data, Kernel, Key, as_keys
 from ...collective import Collective, Dist, Shard, leading_axis
 from ...contract import SlotInfo
-from .._starts import with_own_hyper
+from .._starts import Starter, with_own_hyper
 from .anchors import Anchors
 from .blocks import Blocks, Rows
 from .schedules import Anchored, Demotion, Published, Schedule
@@ -117,6 +117,10 @@ class HybridModel(eqx.Module):
     def init(self, key: Any, position: Any, blocks: Blocks, capacity: int) -> HybridState:
         """The state at a position as users give it."""
 
+    def starter(self, data: PyTree, capacity: int) -> Starter | None:
+        """Where chains of such items begin if nothing is said; see `Kernel.starter`."""
+        return None
+
     @abstractmethod
     def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
         """The state after something else has moved the position."""
@@ -176,6 +180,10 @@ class ModelKernel(Kernel):
 
     def init(self, key: Key, position: Any, data: Data) -> HybridState:
         return self.model.init(as_keys(key).noise, position, self._blocks(data), self.capacity)
+
+    def starter(self, data: Data) -> Starter | None:
+        self.check(None, data)
+        return self.model.starter(data, self.capacity)
 
     def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
         return self.model.refresh(as_keys(key).noise, state, self._blocks(data), self.capacity)

@@ -6,14 +6,14 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from ..._types import Data
 from ...collective import Dist
 from ...families import Family
 from ...processes import PitmanYor
 from .._centre import about_data, centre_of
-from .._starts import check_parts, check_start, start_position
+from .._starts import Starter, check_parts, check_start, start_of_points, start_position
 from .anchors import Anchors
 from .blocks import Blocks, Rows
 from .kernel import Hybrid, HybridModel, HybridState, HybridSums, Round, StepKeys
@@ -37,6 +37,9 @@ class Mixture(HybridModel):
     def init(self, key: Any, position: Any, blocks: Blocks, capacity: int) -> HybridState:
         start = start_position(self.process, position, blocks.num_rows)
         return self.at(start, blocks, capacity)
+
+    def starter(self, data: PyTree, capacity: int) -> Starter | None:
+        return start_of_points(data, capacity)
 
     def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
         return self.at(state.position, blocks, capacity)
@@ -171,7 +174,8 @@ def hybrid_mixture(
 
     State:
         `position = Dist(shared, local)`: the hyper-parameters, and `local["assignment"]`, (N,)
-        int32, each item's slot. The initial position is `None` (one cluster), or an (N,) array of
+        int32, each item's slot. The initial position is `None` (one cluster; in `sample`, of 200
+        items or more, those of `kmeans_plus_plus`, for each chain its own), or an (N,) array of
         labels below the capacity as `Dist({}, {"assignment": labels})`.
 
     Info:
