@@ -141,7 +141,7 @@ GROUPS = {
     ),
     "beta-negative-binomial": (
         Failures(mixtures.normal()),
-        partial(by, bnp.slice_bnb, failures=7.0, decay=1.0, capacity=40),
+        partial(by, bnp.slice_bnb, failures=7.0, decay=0.5, capacity=48),
         60,
     ),
 }
