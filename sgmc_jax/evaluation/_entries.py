@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from ..arrays import product
 _NUMBERS = 2**22  # differences of items and sums of features at once
 
 
+@runtime_checkable
 class Law(Protocol):
     """What of `NewItems` its sums need."""
 

@@ -268,7 +268,7 @@ def nuts(function, args):
     chains = numpyro.infer.MCMC(
         engine,
         num_warmup=1_000,
-        num_samples=4_000,
+        num_samples=2_000,
         num_chains=4,
         chain_method="vectorized",
         progress_bar=False,
@@ -345,6 +345,8 @@ def simulated(name):
 
 
 @pytest.mark.full
+@pytest.mark.at_length
+@pytest.mark.runs_long
 @pytest.mark.parametrize("name", ["logistic", "correlated", "two normals", "zero inflated"])
 def test_posteriors_are_those_of_nuts(name):
     function, args = simulated(name)
@@ -357,7 +359,7 @@ def test_posteriors_are_those_of_nuts(name):
     run = sample(KEY, hmc(Minibatch(model, Full()), 0.5, 3, space=space), mode, data, **steps)
     check_means(model.constrain(run.trace), theirs, theirs)
     grad = ControlVariate(Minibatch(model, Uniform(100)), mode)
-    run = sample(KEY, sghmc(grad, 0.3, space=space), mode, data, **steps | {"num_steps": 12_000})
+    run = sample(KEY, sghmc(grad, 0.3, space=space), mode, data, **steps | {"num_steps": 6_000})
     for site, draws in model.constrain(run.trace).items():
         mean, sd = theirs[site].mean((0, 1)), theirs[site].std((0, 1))
         gap = np.abs(draws.mean((0, 1)) - mean)
