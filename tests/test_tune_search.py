@@ -21,6 +21,7 @@ from sgmc_jax import (
     sample,
     sghmc,
     sgld,
+    sgnht,
     thin,
 )
 from sgmc_jax.tune import grid_search, judge, successive_halving
@@ -80,6 +81,22 @@ def test_halving_is_cheap_and_as_good():
 
 
 @pytest.mark.full
+def test_chains_go_on_as_a_whole_from_round_to_round_and_afterwards():
+    """A thermostat that began anew would be at 1."""
+    make = lambda step_size: sgnht(Minibatch(ITEMS, Uniform(4)), step_size)
+    grid = {"step_size": [0.02, 0.03, 0.04, 0.05]}
+    args = {"position": jnp.zeros(()), "data": Y}
+    found = successive_halving(KEY, ITEMS, make, grid, **args, budget=2_400, reduction=2)
+    run = found.run
+    assert run.begun == 75 and run.num_steps == int(run.state.count[0]) == 225
+    on = sample(KEY, found.kernel, run, Y, num_steps=1, num_chains=1)
+    assert int(on.state.count[0]) == 226
+    before, after = (x.state.auxiliary["thermostat"][0] for x in (run, on))
+    assert before > 2 and abs(after - before) < 0.5
+    moved = sample(KEY, found.kernel, run, Y + 1, num_steps=1, num_chains=1)  # another target
+    assert int(moved.state.count[0]) == 1
+
+
 def test_words_and_batches_compete_at_equal_cost():
     """A batch of 20 of 40 items makes half as many steps as one of 10; every word has its own."""
 

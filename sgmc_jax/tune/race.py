@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .._types import Data, Kernel
-from ..run import Run
+from ..run import MadeWith, Run
 from ..runner.programs import Static
 from ..sample import sample
 from .arms import Arm, Setting, Tuned
@@ -119,7 +119,7 @@ class Race:
                 position_axis=None,
             )
         for i, racer in enumerate(group):
-            racer.ran(_unstacked(run, i))
+            racer.ran(_unstacked(run, i, MadeWith(racer.kernel.made_with(), self.data)))
 
 
 def _stack(kernels: list[Kernel]) -> Kernel:
@@ -129,11 +129,14 @@ def _stack(kernels: list[Kernel]) -> Kernel:
 
 
 def _stack_runs(runs: list[Run]) -> Run:
+    """The runs of kernels that go on together, each from its own state as a whole."""
     state, stopped = jax.tree.map(lambda *x: np.stack(x), *[(r.state, r.stopped) for r in runs])
-    return replace(runs[0], state=state, stopped=stopped, axes=("kernel", *runs[0].axes))
+    axes = ("kernel", *runs[0].axes)
+    return replace(runs[0], state=state, stopped=stopped, axes=axes, made_with=MadeWith())
 
 
-def _unstacked(run: Run, i: int) -> Run:
-    """The run of one of the kernels."""
+def _unstacked(run: Run, i: int, made_with: MadeWith) -> Run:
+    """The run of one of the kernels, of what it was made with."""
     fields = {name: getattr(run, name) for name in ("trace", "info", "state", "stopped")}
-    return replace(run, **jax.tree.map(lambda x: x[i], fields), axes=run.axes[1:])
+    own = jax.tree.map(lambda x: x[i], fields)
+    return replace(run, **own, axes=run.axes[1:], made_with=made_with)
