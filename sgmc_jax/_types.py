@@ -178,8 +178,9 @@ class Kernel(eqx.Module):
         """Whether the chain may go on: whether all that shards have in common is finite."""
         return _tree.all_finite(shared_part(state.position))
 
-    def weight(self, info: Any) -> Array | None:
-        """What a step counts for in an average over steps, its step size, or `None` for one."""
+    def weight(self, info: Any, state: Any) -> Array | None:
+        """What a step that led to `state` counts for in an average over steps, its step size, or
+        `None` for one."""
         return None
 
     def check(self, position: Position, data: Data) -> None:

@@ -259,7 +259,7 @@ class Splitting(Kernel):
     def finite(self, state: SplittingState) -> Array:
         return _tree.all_finite((state.position, state.momentum))
 
-    def weight(self, info: SplittingInfo) -> Array | None:
+    def weight(self, info: SplittingInfo, state: SplittingState) -> Array | None:
         return info.step_size
 
     def check(self, position: Position, data: Data) -> None:

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +27,13 @@ from sgmc_jax import (
     SlotInfo,
     Uniform,
     Vmap,
+    cycle,
+    draw,
+    gibbs,
+    repeat,
     sample,
     sgld,
+    thin,
 )
 from sgmc_jax._types import as_keys
 from sgmc_jax.collective import as_shard
@@ -142,6 +148,37 @@ def test_reduce_keeps_the_moments_of_the_trace(step_size):
     np.testing.assert_allclose(moments.mean, mean, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(moments.variance, variance, rtol=1e-4)
     np.testing.assert_allclose(moments.weight, steps.sum(axis=1), rtol=1e-5)
+
+
+SHRINKING = lambda k: 0.02 / (1 + k)
+BLOCKS = gibbs(
+    x=lambda rest: thin(sgld(GRAD, SHRINKING), 2),
+    y=lambda rest: draw(lambda key, data: rest["x"] + jax.random.normal(key, (2,))),
+)
+WEIGHED = {
+    "cycle": (cycle(sgld(GRAD, SHRINKING), sgld(GRAD, 1e-3)), ZERO, SHRINKING),
+    "two": (
+        cycle(sgld(GRAD, SHRINKING), sgld(GRAD, lambda k: 3 * SHRINKING(k))),
+        ZERO,
+        lambda k: 2 * SHRINKING(k),
+    ),
+    "gibbs": (
+        repeat(BLOCKS, 3),
+        {"x": ZERO, "y": ZERO},
+        lambda k: sum(SHRINKING(6 * k + i) for i in range(6)) / 6,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHED)
+def test_moments_of_kernels_in_turn_are_weighted_by_their_step_sizes(name):
+    kernel, position, weight = WEIGHED[name]
+    args = {"position": position, "num_steps": 30, "burn_in": 4}
+    draws, moments = (run_sgld(kernel, reduce=r, **args).trace for r in (None, True))
+    weight = weight(np.arange(4, 30))
+    mean = jax.tree.map(lambda x: np.average(x, axis=0, weights=weight), draws)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), moments.mean, mean)
+    np.testing.assert_allclose(moments.weight, weight.sum(), rtol=1e-5)
 
 
 def test_reduce_takes_a_function():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import equinox as eqx
+from jaxtyping import Array
 
 from .._types import Kernel, Position
 
@@ -14,6 +16,12 @@ def with_position(state: Any, position: Position) -> Any:
     if hasattr(state, "_replace"):
         return state._replace(position=position)
     return eqx.tree_at(lambda state: state.position, state, position)
+
+
+def mean_weight(weights: Iterable[Array | None]) -> Array | None:
+    """What a step of several kernels counts for: the mean of what they tell, if any does."""
+    told = [weight for weight in weights if weight is not None]
+    return sum(told[1:], told[0]) / len(told) if told else None
 
 
 def require_kernel(kernel: Any) -> None:

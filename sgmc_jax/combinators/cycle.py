@@ -7,10 +7,11 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from .._types import Data, Kernel, Key, Position, as_keys
 from ..contract import Contract, slot_infos
-from ._common import require_kernel, with_position
+from ._common import mean_weight, require_kernel, with_position
 
 
 class CycleState(NamedTuple):
@@ -74,6 +75,10 @@ class Cycle(Kernel):
             states.append(kernel.retarget(keys.fold(i), with_position(inner, position), data))
             position = states[-1].position
         return CycleState(position, tuple(states))
+
+    def weight(self, info: CycleInfo, state: CycleState) -> Array | None:
+        parts = zip(self.kernels, info.kernels, state.states, strict=True)
+        return mean_weight(kernel.weight(*part) for kernel, *part in parts)
 
     def resize(self, capacity: int) -> Cycle:
         return Cycle(tuple(kernel.resize(capacity) for kernel in self.kernels))

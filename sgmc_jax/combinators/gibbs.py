@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+from jaxtyping import Array
 
 from .._functions import as_function
 from .._types import Data, Kernel, Key, Position, as_keys
 from ..collective import Collective, with_collective
 from ..contract import Contract
-from ._common import with_position
+from ._common import mean_weight, with_position
 
 
 class GibbsState(NamedTuple):
@@ -56,6 +57,12 @@ class Gibbs(Kernel):
 
     def refresh(self, key: Key, state: GibbsState, data: Data) -> GibbsState:
         return state  # every step brings each block up to date before it moves
+
+    def weight(self, info: dict[str, Any], state: GibbsState) -> Array | None:
+        # what the blocks are when the step is over: kernels of one form, which read the same info
+        kernels = [self._kernel(i, state.position) for i in range(len(self.names))]
+        parts = zip(kernels, self.names, strict=True)
+        return mean_weight(kernel.weight(info[x], state.blocks[x]) for kernel, x in parts)
 
     def resize(self, capacity: int) -> Gibbs:
         return replace(self, capacity=capacity)

@@ -63,8 +63,8 @@ class Repeat(Kernel):
     def finite(self, state: Any) -> Array:
         return self.kernel.finite(state)
 
-    def weight(self, info: Any) -> Array | None:
-        weight = self.kernel.weight(info)  # of a stack of steps, unless they are merged
+    def weight(self, info: Any, state: Any) -> Array | None:
+        weight = self.kernel.weight(info, state)  # of a stack of steps, unless they are merged
         return weight if self.merge or weight is None else jnp.mean(weight, axis=0)
 
     def check(self, position: Position, data: Data) -> None:

@@ -90,7 +90,7 @@ def _add_moments(
     plan: Plan, kernel: Kernel, moments: Moments, state: Any, info: RunInfo, counts: Array
 ) -> Moments:
     value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
-    full = kernel.weight(info.kernel)
+    full = kernel.weight(info.kernel, state)
     full = 1.0 if full is None else full
     weight = jnp.where(counts & info.finite, full, 0.0).astype(moments.weight.dtype)
     total = moments.weight + weight
