@@ -76,6 +76,11 @@ class Cycle(Kernel):
             position = states[-1].position
         return CycleState(position, tuple(states))
 
+    def finite(self, state: CycleState) -> Array:
+        parts = zip(self.kernels, state.states, strict=True)
+        each = [kernel.finite(inner) for kernel, inner in parts]
+        return reduce(jnp.logical_and, each, super().finite(state))
+
     def weight(self, info: CycleInfo, state: CycleState) -> Array | None:
         parts = zip(self.kernels, info.kernels, state.states, strict=True)
         return mean_weight(kernel.weight(*part) for kernel, *part in parts)

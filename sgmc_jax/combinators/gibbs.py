@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from .._functions import as_function
@@ -58,11 +60,13 @@ class Gibbs(Kernel):
     def refresh(self, key: Key, state: GibbsState, data: Data) -> GibbsState:
         return state  # every step brings each block up to date before it moves
 
+    def finite(self, state: GibbsState) -> Array:
+        each = [kernel.finite(state.blocks[x]) for x, kernel in self._kernels(state)]
+        return reduce(jnp.logical_and, each, super().finite(state))
+
     def weight(self, info: dict[str, Any], state: GibbsState) -> Array | None:
-        # what the blocks are when the step is over: kernels of one form, which read the same info
-        kernels = [self._kernel(i, state.position) for i in range(len(self.names))]
-        parts = zip(kernels, self.names, strict=True)
-        return mean_weight(kernel.weight(info[x], state.blocks[x]) for kernel, x in parts)
+        kernels = self._kernels(state)
+        return mean_weight(kernel.weight(info[x], state.blocks[x]) for x, kernel in kernels)
 
     def resize(self, capacity: int) -> Gibbs:
         return replace(self, capacity=capacity)
@@ -92,6 +96,10 @@ class Gibbs(Kernel):
         self._check_names(position)
         for i, name in enumerate(self.names):
             self._kernel(i, position).check(position[name], data)
+
+    def _kernels(self, state: GibbsState) -> list[tuple[str, Kernel]]:
+        """What the blocks are after a step: of the form that they were of in it."""
+        return [(name, self._kernel(i, state.position)) for i, name in enumerate(self.names)]
 
     def _kernel(self, i: int, position: dict[str, Position]) -> Kernel:
         name = self.names[i]

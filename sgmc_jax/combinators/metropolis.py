@@ -71,6 +71,9 @@ class Metropolis(Kernel):
     def contract(self, position: Position) -> Contract:
         return self.kernel.contract(position)
 
+    def finite(self, state: MetropolisState) -> Array:
+        return self.kernel.finite(state.inner)
+
     def check(self, position: Position, data: Data) -> None:
         self.kernel.check(position, data)
 

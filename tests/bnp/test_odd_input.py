@@ -1,11 +1,24 @@
 """What may be odd about items, groups and positions: precisions, padding, emptied clusters."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Dist, draw, gibbs, sample
+from sgmc_jax import (
+    Dist,
+    Full,
+    FunctionModel,
+    Minibatch,
+    cycle,
+    draw,
+    gibbs,
+    hmc,
+    repeat,
+    sample,
+    thin,
+)
 from sgmc_jax.bnp import (
     BetaProcess,
     DirichletProcess,
@@ -53,6 +66,28 @@ def test_a_chain_whose_sums_are_not_finite_is_flagged():
     broken = jax.tree.map(lambda x: x + jnp.nan, state.sums.statistics)
     assert kernel.finite(state)
     assert not kernel.finite(state._replace(sums=state.sums._replace(statistics=broken)))
+
+
+MIXTURE = hybrid_mixture(DirichletProcess(1.0), NormalGamma(1))
+HMC = hmc(Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full()), 0.3, 2)
+AROUND = {
+    "thin": (thin(MIXTURE, 2), None, lambda state: state.sums.statistics),
+    "cycle": (cycle(MIXTURE, MIXTURE), None, lambda state: state.states[0].sums.statistics),
+    "gibbs": (
+        gibbs(z=lambda rest: repeat(MIXTURE, 2)),
+        {"z": None},
+        lambda state: state.blocks["z"].sums.statistics,
+    ),
+    "metropolis": (HMC, jnp.zeros(()), lambda state: state.inner.momentum),
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_combinators_ask_their_kernels_whether_a_chain_may_go_on(name):
+    kernel, position, part = AROUND[name]
+    state = kernel.init(KEY, position, jnp.asarray(X[:, 0]))
+    broken = eqx.tree_at(part, state, jax.tree.map(lambda x: x + jnp.nan, part(state)))
+    assert kernel.finite(state) and not kernel.finite(broken)
 
 
 @pytest.mark.parametrize("make", [hybrid_mixture, slice_mixture], ids=["hybrid", "slice"])
