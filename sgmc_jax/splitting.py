@@ -26,7 +26,7 @@ class SplittingState(NamedTuple):
 
     `auxiliary` is what the pieces keep, by name, e.g. a thermostat; `gradient` the estimate at
     `position` where the word carries it to the next step, else `None`; `estimator` the estimator's
-    own state; `count` the number of steps made; `temperature` that of the next step, to which the
+    own state; `count` the index of the next step; `temperature` that of the next step, to which the
     momentum belongs, or `None` without a momentum.
     """
 
@@ -244,10 +244,11 @@ class Splitting(Kernel):
             excess = excess / jnp.where(temperature > 0, temperature, jnp.inf)
         info = SplittingInfo(_norm(gradient), scheduled, clipped, excess)
         carried = gradient if self._carries else None
-        kept = *phase[:3], carried, estimator, state.count + 1
+        following = (count + 1).astype(state.count.dtype)
+        kept = *phase[:3], carried, estimator, following
         if phase.momentum is None:
             return SplittingState(*kept), info
-        then = _checks.scheduled("temperature", self.temperature, state.count + 1)
+        then = _checks.scheduled("temperature", self.temperature, following)
         return SplittingState(*kept, then), info
 
     def contract(self, position: Position) -> Contract:

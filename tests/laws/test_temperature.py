@@ -16,12 +16,14 @@ from sgmc_jax import (
     Minibatch,
     PolynomialDecay,
     PositiveMirror,
+    Sphere,
     cycle,
     mirrored_sgld,
     projected_sgld,
     psgld,
     reflected_sgld,
     sample,
+    sggmc,
     sghmc,
     sgld,
 )
@@ -110,6 +112,18 @@ def test_a_schedule_that_becomes_constant_ends_in_its_law(wrap):
     args = {"num_chains": 512, "num_steps": 2_100, "burn_in": 100, "reduce": square}
     run = run_law(KEY, kernel, jnp.zeros(1), None, **args)
     check_law(run.trace.mean, 2 * 0.8 / (CURVATURE * (2 - H * CURVATURE)), 0.02)
+
+
+def test_a_momentum_that_is_drawn_anew_is_as_hot_as_its_step():
+    """On a sphere a cycle draws it in each step, |v|^2 / 2 T ~ Exp(1), and other data let chains
+    begin anew, whose own first step is not the first of the run."""
+    flat = Minibatch(FunctionModel(lambda x: 0.0 * x[0]), Full())
+    kernel = cycle(sggmc(flat, Sphere(), 0.01, temperature=settling))
+    start, args = jnp.array([1.0, 0.0, 0.0]), {"num_chains": 8_000}
+    before = sample(KEY, kernel, start, jnp.zeros(3), num_steps=50, **args)
+    run = sample(KEY, kernel, before, jnp.ones(3), num_steps=2, **args)
+    square = np.sum(np.square(run.state.states[0].momentum), axis=-1, keepdims=True)
+    check_mean(square / (2 * 0.8), np.ones(1), 0.08)
 
 
 V = {"noise_covariance": 0.1}
