@@ -3,6 +3,7 @@
 import pickle
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,11 +23,13 @@ from sgmc_jax import (
     Minibatch,
     Uniform,
     Vmap,
+    cycle,
     mala,
     repeat,
     sample,
     sghmc,
     sgld,
+    sgnht,
 )
 from sgmc_jax.runner import chains
 from tests.composition.slots import BirthAndDeath, X
@@ -112,6 +115,17 @@ def test_another_step_size_is_no_other_target():
     half = sample(KEY, anchored(0.0), jnp.zeros(()), Y, num_steps=5)
     run = sample(KEY, anchored(0.0, 2e-3), half, Y, num_steps=5)
     assert run.made_with.agrees(half.made_with)
+
+
+def test_nor_is_it_inside_of_a_combinator():
+    """A thermostat that began anew would be at 1."""
+    grad, exact = Minibatch(MODEL, Uniform(10)), Minibatch(MODEL, Full())
+    make = lambda h: cycle(sgnht(grad, h), sgld(grad, h / 100))
+    half = sample(KEY, make(0.02), jnp.zeros(()), Y, num_steps=200)
+    run = sample(KEY, make(0.01), half, Y, num_steps=1)
+    before, after = (float(x.state.states[0].auxiliary["thermostat"]) for x in (half, run))
+    assert before > 2 and abs(after - before) < 0.5
+    assert eqx.tree_equal(mala(exact, 0.1).made_with(), mala(exact, 0.2).made_with())
 
 
 def test_other_numbers_of_chains_are_refused():

@@ -76,6 +76,9 @@ class Cycle(Kernel):
             position = states[-1].position
         return CycleState(position, tuple(states))
 
+    def made_with(self) -> Any:
+        return tuple(kernel.made_with() for kernel in self.kernels)
+
     def finite(self, state: CycleState) -> Array:
         parts = zip(self.kernels, state.states, strict=True)
         each = [kernel.finite(inner) for kernel, inner in parts]

@@ -68,6 +68,9 @@ class Metropolis(Kernel):
         inner = self.kernel.retarget(key, with_position(state.inner, state.position), data)
         return MetropolisState(state.position, inner)
 
+    def made_with(self) -> Any:
+        return self.kernel.made_with()
+
     def contract(self, position: Position) -> Contract:
         return self.kernel.contract(position)
 
