@@ -138,6 +138,20 @@ def check_windows(initial, buffer):
         check_close(jax.tree.map(lambda x, i=i: x[i], terms), wanted, f"window {i}")
 
 
+def test_a_series_far_from_zero_keeps_its_digits():
+    known = {"observation": np.eye(1)}
+    model = m.LinearGaussianStateSpace(1, 1, known=known, initial=(np.full(1, 1e3), np.eye(1)))
+    matrices = {"transition": 0.9999, "state_noise": 0.5, "observation_noise": 1.0}
+    position = model.position(**{name: np.full((1, 1), x) for name, x in matrices.items()})
+    rng = np.random.default_rng(0)
+    series = jnp.asarray(1e3 + np.cumsum(rng.normal(size=40)) + rng.normal(size=40), jnp.float32)
+    grad = Minibatch(model, Window(None))
+    got = jax.jit(lambda x: grad.full(x, series).value)(position)
+    wanted = jax.jit(jax.grad(model.log_likelihood))(position, series)
+    for name in ("state_noise", "observation_noise"):
+        np.testing.assert_allclose(got[name], wanted[name], atol=0.05)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("buffer", [0, 1])
 def test_windows_against_the_joint_normal_law(buffer, x64):
@@ -325,6 +339,10 @@ BAD = {
         "state_noise must be positive definite",
     ),
     "initial": (lambda: one(initial=(0.0, 1.0)), r"initial must be a mean and a covariance"),
+    "singular": (
+        lambda: one(initial=(np.zeros(1), np.zeros((1, 1)))),
+        "initial must be positive definite",
+    ),
     "missing": (lambda: one().position(transition=np.eye(1)), "position must be made of"),
     "position": (
         lambda: one().logprior({"transition": jnp.eye(2)}),

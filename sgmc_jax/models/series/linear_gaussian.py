@@ -127,6 +127,7 @@ class LinearGaussianStateSpace(SeriesModel):
                     f"initial must be a mean and a covariance of shapes {(state_dim,)} and "
                     f"{(state_dim, state_dim)}, got {mean.shape} and {covariance.shape}"
                 )
+            _definite("initial", covariance)
             self.initial = (mean, covariance)
 
     # -- the density
@@ -149,11 +150,11 @@ class LinearGaussianStateSpace(SeriesModel):
     def window_loglik(self, position: Position, window: SeriesWindow) -> Array:
         law, rows = self._law(position), self._rows(window)
         filtered, states = jax.lax.stop_gradient(self._smoothed(law, window))
-        second = states.covariance + _outer(states.mean, states.mean)
-        cross = states.cross + _outer(states.mean[1:], states.mean[:-1])
-        moved = cross @ law.transition.T
-        steps = second[1:] - moved - _transpose(moved)
-        steps = steps + law.transition @ second[:-1] @ law.transition.T
+        # centred before it is squared: far from zero the second moments' difference is rounding
+        drift = states.mean[1:] - states.mean[:-1] @ law.transition.T
+        moved = states.cross @ law.transition.T
+        steps = states.covariance[1:] - moved - _transpose(moved) + _outer(drift, drift)
+        steps = steps + law.transition @ states.covariance[:-1] @ law.transition.T
         moves = expected_log_normal(steps, law.state_noise)
         begun = states.covariance[1] + jnp.outer(
             states.mean[1] - law.mean, states.mean[1] - law.mean
@@ -296,8 +297,14 @@ def _matrices(
         value = found[name] = _checks.as_real(value, name)
         if value.shape != shapes[name]:
             raise ValueError(f"{name} must be of shape {shapes[name]}, got {value.shape}")
-        if name in _NOISES and _checks.is_concrete(value):
-            eigenvalues = np.linalg.eigvalsh(np.asarray(value, np.float64))
-            if not np.min(eigenvalues) > 0:
-                raise ValueError(f"{name} must be positive definite, got {np.asarray(value)}")
+        if name in _NOISES:
+            _definite(name, value)
     return found
+
+
+def _definite(name: str, value: Array) -> None:
+    """Raise unless a concrete covariance is positive definite."""
+    if not _checks.is_concrete(value):
+        return
+    if not np.min(np.linalg.eigvalsh(np.asarray(value, np.float64))) > 0:
+        raise ValueError(f"{name} must be positive definite, got {np.asarray(value)}")
