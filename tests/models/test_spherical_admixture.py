@@ -42,6 +42,19 @@ def test_documents_are_tf_idf_of_length_one():
     np.testing.assert_allclose(again[0], COUNTS[0] / np.linalg.norm(COUNTS[0]), atol=1e-6)
 
 
+def test_a_word_that_a_sparse_matrix_has_twice_is_one():
+    """In two parts, and in no order: squares of parts are not the square of the sum."""
+    values, columns = np.array([2, 1, 1, 3, 1.0]), np.array([3, 0, 3, 5, 5])
+    twice = sparse.csr_matrix((values, columns, np.array([0, 3, 5])), shape=(2, V))
+    assert not twice.has_canonical_format
+    for same in (twice, (values, columns, np.array([0, 3, 5]))):
+        found, wanted = SAM.documents(same), SAM.documents(twice.toarray())
+        np.testing.assert_array_equal(dense(found, V, jnp.float32), dense(wanted, V, jnp.float32))
+    idf = SAM.inverse_document_frequency(twice)
+    np.testing.assert_array_equal(idf, SAM.inverse_document_frequency(twice.toarray()))
+    assert not twice.has_canonical_format  # the user's matrix is as it was
+
+
 # by the words of documents, as where a vocabulary is large, and in full
 BY_WORDS_OR_FULL = pytest.mark.parametrize("few", [0, 32])
 

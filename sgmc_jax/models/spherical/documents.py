@@ -23,7 +23,7 @@ class UnitVectors(NamedTuple):
 
 def document_frequency(counts: Any, vocabulary: int) -> tuple[np.ndarray, int]:
     """In how many documents each word is, and the number of documents."""
-    values, columns, starts = compressed_rows(counts, vocabulary)
+    values, columns, starts = _cells(counts, vocabulary)
     return np.bincount(columns[values != 0], minlength=vocabulary), len(starts) - 1
 
 
@@ -31,7 +31,7 @@ def as_unit_vectors(
     counts: Any, vocabulary: int, word_weights: np.ndarray, length: int | None
 ) -> UnitVectors:
     """The rows `counts * word_weights`, scaled to length one."""
-    values, columns, starts = compressed_rows(counts, vocabulary)
+    values, columns, starts = _cells(counts, vocabulary)
     if values.dtype.kind not in "buif" or not np.all(np.isfinite(values)) or np.any(values < 0):
         raise ValueError("counts must be finite numbers that are not negative")
     weights = values.astype(np.float64) * word_weights[columns]
@@ -51,6 +51,22 @@ def as_unit_vectors(
     vectors.columns[row, place] = columns
     vectors.values[row, place] = weights / norm[row]
     return vectors
+
+
+def _cells(counts: Any, vocabulary: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`compressed_rows` with one value for each word of a document: a sparse matrix may have more.
+
+    Its values are summed, since squares of parts are not that of the whole.
+    """
+    values, columns, starts = compressed_rows(counts, vocabulary)
+    row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    cells = row * vocabulary + columns
+    if np.all(cells[1:] > cells[:-1]):
+        return values, columns, starts
+    cells, place = np.unique(cells, return_inverse=True)
+    total = np.zeros(len(cells), np.result_type(values, np.int64))
+    np.add.at(total, place, values)
+    return total, cells % vocabulary, np.searchsorted(cells // vocabulary, np.arange(len(starts)))
 
 
 def dense(vectors: UnitVectors, vocabulary: int, dtype: Any) -> Float[Array, "n v"]:
