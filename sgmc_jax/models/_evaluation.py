@@ -65,6 +65,7 @@ def _shares(
 
 def _halves(key: Any, documents: Array) -> tuple[Array, Array]:
     """The words of each document in two random halves; the second has the odd one."""
+    documents = documents.astype(jnp.int32)  # padding is -1, which whole numbers without sign lack
     mark = jnp.where(documents >= 0, jax.random.uniform(key, documents.shape), jnp.inf)
     shuffled = jnp.take_along_axis(documents, jnp.argsort(mark, axis=1), axis=1)
     place, length = jnp.arange(documents.shape[1]), jnp.sum(documents >= 0, axis=1, keepdims=True)

@@ -221,6 +221,15 @@ def test_perplexity_of_topics_of_any_scale_and_of_words_that_none_has():
             lda.perplexity(KEY, wrong, DOCUMENTS)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+def test_words_of_any_whole_type_are_those_words(dtype):
+    """Of documents as long as each other, which need no padding."""
+    words = np.random.default_rng(4).integers(0, V, (6, 5))
+    log_topics = lda.start(KEY)
+    value = lda.perplexity(KEY, log_topics, words.astype(np.int32))
+    assert lda.perplexity(KEY, log_topics, words.astype(dtype)) == value
+
+
 WORDS = [0, 0, 3, 5]
 TOPICS = np.log(np.random.default_rng(5).dirichlet(np.full(V, 0.4), (2, K)).astype(np.float32))
 
