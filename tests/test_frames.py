@@ -9,6 +9,7 @@ import pytest
 from sgmc_jax import FunctionModel, Given, Minibatch, Uniform, bnp, find_mode, sample, sgld, whiten
 from sgmc_jax._frames import without_frames
 from sgmc_jax.collective import Dist
+from sgmc_jax.evaluation import top_words
 from sgmc_jax.models import BayesianNetwork, LogisticRegression, MatrixFactorization
 from sgmc_jax.tune import default_kernel, laplace
 
@@ -38,6 +39,12 @@ def test_a_frame_of_numbers_is_its_array():
     mixed = FRAME.assign(b=Y > 0, c=pd.array(Y, dtype="Int64"))
     same(trace(mixed), trace(np.stack([X[:, 0], Y, Y], axis=1).astype(np.float32)))
     same(without_frames("data", {"y": SERIES, "n": None}), {"y": Y, "n": None})
+
+
+def test_words_of_a_series_are_those_at_their_places():
+    """Not those at the labels that the rows have kept from an earlier order."""
+    topics, words = np.array([[0.6, 0.3, 0.1]]), pd.Series(["sea", "ship", "sun"], index=[2, 1, 0])
+    assert top_words(topics, words, 2) == [["sea", "ship"]]
 
 
 def test_batches_that_are_frames():

@@ -33,3 +33,10 @@ def likeliest(
     rows = np.asarray(floating("topics", topics, "K", len(vocabulary)))
     slots = np.arange(len(rows)) if counts is None else most_used("counts", counts, len(rows))
     return slots, np.argsort(-rows[slots], axis=1, kind="stable")[:, :num]
+
+
+def spelt(vocabulary: Sequence[str], words: Int[np.ndarray, "S num"]) -> list[list[str]]:
+    """The words at these places: a series of pandas itself would look for labels of its rows."""
+    listed: Any = vocabulary
+    listed = listed.to_numpy() if hasattr(listed, "to_numpy") else listed
+    return [[str(listed[word]) for word in row] for row in words]

@@ -14,7 +14,7 @@ from ..bnp.bnb import shapes
 from ..families import DirichletCategorical
 from ..processes import BetaProcess
 from ._arrays import floating, whole
-from .order import likeliest
+from .order import likeliest, spelt
 
 
 def word_distributions(
@@ -202,7 +202,7 @@ def top_words(
 
     Args:
         topics: (K, V), `word_distributions`, or anything that is larger for likelier words.
-        vocabulary: V words.
+        vocabulary: V words, a list, an array or a series of pandas, in the order of the columns.
         num: how many of them.
         counts: (K,), the words in each topic: those in use come alone, the largest first. By
             default all topics in their order.
@@ -216,5 +216,4 @@ def top_words(
         >>> top_words(topics, ["sea", "ship", "sun"], 2, counts=[4, 0, 9])
         [['sun', 'ship'], ['sea', 'ship']]
     """
-    slots, words = likeliest(topics, vocabulary, num, counts)
-    return [[str(vocabulary[word]) for word in row] for row in words]
+    return spelt(vocabulary, likeliest(topics, vocabulary, num, counts)[1])

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .. import _checks
-from ..evaluation.order import likeliest
+from ..evaluation.order import likeliest, spelt
 from . import _axes
 
 
@@ -60,10 +60,10 @@ def plot_topics(
     law = np.all(values >= 0) and np.allclose(values.sum(1), 1, atol=1e-3)
     best = np.take_along_axis(shown, words, axis=1)
     limits = min(best.min(), 0.0), max(best.max(), 0.0)
-    for ax, slot, row, bars in zip(places, slots, words, best, strict=True):
+    for ax, slot, row, bars in zip(places, slots, spelt(vocabulary, words), best, strict=True):
         at = np.arange(len(row))
         ax.barh(at, bars, color="C0")
-        ax.set_yticks(at, [str(vocabulary[word]) for word in row])
+        ax.set_yticks(at, row)
         said = "" if counts is None else f": {np.asarray(counts)[slot]:g} words"
         ax.set(title=f"topic {slot}{said}", xlabel="probability" if law else "weight")
         ax.set_ylim(len(row) - 0.4, -0.6)
