@@ -85,7 +85,8 @@ class Ratings(Model):
         return items[1] - self.response(position, items[0])
 
     def _loglik_of(self, error: Array) -> Array:
-        return -0.5 * self.whole.noise_precision * error**2
+        precision = self.whole.noise_precision
+        return 0.5 * (jnp.log(precision / (2 * jnp.pi)) - precision * error**2)
 
 
 class MatrixFactorization(Ratings):

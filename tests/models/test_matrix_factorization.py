@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 from sgmc_jax import ControlVariate, Full, Minibatch, Uniform, gibbs, hmc, sample, sghmc, sgld
 from sgmc_jax.model import Model
@@ -66,6 +66,14 @@ def check_gradients(model):
 
 def test_gradients_are_those_of_the_dense_formula():
     check_gradients(MODEL)
+
+
+def test_the_log_likelihood_of_a_rating_is_its_density():
+    """With its constant, without which models of other precisions cannot be compared."""
+    at = somewhere(KEY)
+    mean = 3.0 + np.sum(at["factors"]["users"][PAIRS[0]] * at["factors"]["items"][PAIRS[1]], 1)
+    wanted = stats.norm.logpdf(DATA[1], mean, 1 / np.sqrt(2.0))
+    np.testing.assert_allclose(MODEL.loglik_batch(at, DATA), wanted, rtol=1e-4)
 
 
 class Covariance(MatrixFactorization):
