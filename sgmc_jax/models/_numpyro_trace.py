@@ -57,8 +57,11 @@ def _all_rows() -> type:
 
 
 def all_rows(plate: str | None, rows: int | None) -> Any:
-    """A handler under which the plate of that name has so many rows, whatever it says."""
-    return _all_rows()(plate, rows)
+    """A handler under which the plate of that name has so many rows, whatever it says.
+
+    Without a name, of items along an axis, every plate has as many as it says.
+    """
+    return _all_rows()(plate, None if plate is None else rows)
 
 
 def call(function: Callable, given: dict[str, Any]) -> Any:

@@ -54,7 +54,7 @@ def from_numpyro(
         model: a function with numpyro's primitives.
         args: its arguments, as for numpyro's `MCMC.run`; numbers that are not real are static.
         plate: the name of the plate of items, where more than one encloses observed sites only.
-        axis: the batch axis of the items in the observed sites, for a model without plates.
+        axis: the batch axis of the items in the observed sites, where no plate encloses them.
         kwargs: its arguments by name.
 
     Returns:

@@ -65,6 +65,12 @@ def without_plate(x, y):
     numpyro.sample("y", dist.Bernoulli(logits=x @ weights()), obs=y)
 
 
+def plate_of_weights(x, y):
+    with numpyro.plate("columns", 2):
+        w = numpyro.sample("w", dist.Normal(0, 2))
+    numpyro.sample("y", dist.Bernoulli(logits=x @ w), obs=y)
+
+
 def scaled(x, y, scale):
     """Two observed sites, another plate around them, a scaled one, and a factor outside."""
     sigma = numpyro.sample("sigma", dist.HalfNormal(scale))
@@ -97,6 +103,7 @@ CASES = {
     "subsample of a size": (of_a_size, (N, X, Y), {}, logistic),
     "by index of a size": (indexed_of_a_size, (N, X, Y), {}, logistic),
     "axis": (without_plate, (X, Y), {"axis": -1}, None),
+    "axis beside a plate": (plate_of_weights, (X, Y), {"axis": -1}, None),
     "no items": (without_plate, (X, Y), {}, None),
     "two sites": (scaled, (X, Y, 3.0), {"plate": "items"}, None),
     "eight schools": (eight_schools, SCHOOLS, {}, None),
@@ -121,7 +128,14 @@ def check_density(name):
     )
 
 
-SLOW = ("two sites", "axis", "subsample of a size", "subsample by index", "eight schools")
+SLOW = (
+    "two sites",
+    "axis",
+    "axis beside a plate",
+    "subsample of a size",
+    "subsample by index",
+    "eight schools",
+)
 
 
 @pytest.mark.parametrize(
