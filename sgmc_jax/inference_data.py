@@ -49,10 +49,25 @@ def to_arviz(
         made["log_likelihood"] = named(axes, {"items": items})
     coords, dims = names
     dims = {name: list(given) for name, given in (dims or {}).items()}
-    if "kernel" in axes:
-        all_names = {name for group in made if group not in _WITHOUT_DRAWS for name in made[group]}
-        dims = dims | {name: ["kernel", *dims.get(name, [])] for name in all_names}
-    return from_groups(made, coords=dict(coords or {}), dims=dims)
+    if "kernel" not in axes:
+        return from_groups(made, coords=dict(coords or {}), dims=dims)
+    # a name has its dimensions in all groups, and of data it has no kernels
+    apart = {group: made.pop(group) for group in _WITHOUT_DRAWS if group in made}
+    kernels = {name: ["kernel", *dims.get(name, [])] for group in made.values() for name in group}
+    tree = from_groups(made, coords=dict(coords or {}), dims=dims | kernels)
+    if not apart:
+        return tree
+    return _joined(tree, from_groups(apart, coords=dict(coords or {}), dims=dims), apart)
+
+
+def _joined(tree: Any, others: Any, groups: Mapping[str, Any]) -> Any:
+    """A tree, or an `InferenceData`, with these groups of another."""
+    if hasattr(tree, "extend"):
+        tree.extend(others)
+        return tree
+    for group in groups:
+        tree[group] = others[group]
+    return tree
 
 
 def _from_groups() -> Callable:

@@ -82,10 +82,12 @@ def test_coordinates_and_further_groups():
 def test_kernels_are_a_dimension_of_all_but_the_data():
     kernels = eqx.filter_vmap(lambda h: hmc(GRAD, h))(jnp.array([0.1, 0.2, 0.3]))
     made = run(kernels, kernel_axis=0)
-    tree = made.to_arviz(MODEL, DATA, dims={"items": ["item"]}, observed_data={"y": DATA})
+    groups = {"observed_data": {"y": DATA}, "posterior_predictive": {"y": np.ones((3, 2, 6, 5))}}
+    tree = made.to_arviz(MODEL, DATA, dims={"items": ["item"], "y": ["item"]}, **groups)
     assert tree.log_likelihood["items"].dims == ("chain", "draw", "kernel", "item")
     assert tree.sample_stats["lp"].dims == ("chain", "draw", "kernel")
-    assert tree.observed_data["y"].shape == (5,)
+    assert tree.posterior_predictive["y"].dims == ("chain", "draw", "kernel", "item")
+    assert tree.observed_data["y"].dims == ("item",) and tree.observed_data["y"].shape == (5,)
 
 
 def test_data_need_a_model():
