@@ -7,7 +7,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from .measures import RateMeasure, check_measure
@@ -34,7 +33,7 @@ class InverseLevy(MeasureSeries):
         measure, dtype = self.measure, jnp.result_type(g, self.measure.mass)
         last = int(0.95 * math.log(float(jnp.finfo(dtype).max)))  # theta itself may be needed
         ends = jnp.arange(-last, last + 1, dtype=dtype)
-        panels = self._between(ends[:-1], ends[1:])
+        panels = measure.between(ends[:-1], ends[1:])
         beyond = measure.tail(measure.log_weight(ends[-1]))
         levels = jnp.cumsum(jnp.append(panels, beyond)[::-1])[::-1]  # N of the ends
         least = jnp.finfo(dtype).tiny  # nothing is below it, lest logarithms be infinite
@@ -43,20 +42,13 @@ class InverseLevy(MeasureSeries):
         end, level = ends[right], levels[right]
         s = end - 1
         for _ in range(_ITERATIONS):
-            tail = jnp.maximum(level + self._between(s, end), least)
+            tail = jnp.maximum(level + measure.between(s, end), least)
             log_f, slope = jax.jvp(measure.log_density, (s,), (jnp.ones_like(s),))
             scale = tail * jnp.exp(-jnp.maximum(log_f, jnp.log(least)))
             q = jnp.clip(1 + slope * scale, 1e-6, 1)
             step = -scale * jnp.expm1(q * (jnp.log(g) - jnp.log(tail))) / q
             s = jnp.clip(s + step, end - 1, end)
         return measure.log_weight(s)
-
-    def _between(self, low: Array, high: Array) -> Array:
-        """nu of what lies between, by Gauss and Legendre's rule."""
-        nodes, weights = _rule(low.dtype)
-        half = (high - low) / 2
-        s = low[..., None] + half[..., None] * (1 + nodes)
-        return half * jnp.sum(weights * jnp.exp(self.measure.log_density(s)), axis=-1)
 
     def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         return jnp.ones(shape, self.measure.mass.dtype)
@@ -66,12 +58,6 @@ class InverseLevy(MeasureSeries):
 
     def lift(self, key: Any, log_theta: Array) -> tuple[Array, Array]:
         return jnp.ones_like(log_theta), self.measure.tail(log_theta)
-
-
-def _rule(dtype: Any) -> tuple[Array, Array]:
-    """Gauss and Legendre's nodes and weights on (-1, 1), enough for the digits of a dtype."""
-    nodes, weights = np.polynomial.legendre.leggauss(jnp.finfo(dtype).nmant // 4 + 3)
-    return jnp.asarray(nodes, dtype), jnp.asarray(weights, dtype)
 
 
 def inverse_levy(measure: RateMeasure) -> InverseLevy:

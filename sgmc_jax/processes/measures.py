@@ -9,12 +9,16 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betainc, betaln, gammaincc, gammaln
+import numpy as np
+from jax.scipy.special import betaln, gammaincc, gammaln
 from jaxtyping import Array, Float
 
 from .. import _checks
 from .._checks import scalar
 from ..special import exponential_integral, log1mexp, softplus_tail
+
+_FLAT = 39.0  # e^-39 is nothing beside 1
+_PANELS = 64
 
 
 class RateMeasure(eqx.Module):
@@ -58,6 +62,13 @@ class RateMeasure(eqx.Module):
         log_theta = self.log_weight(s)
         slope = jax.nn.log_sigmoid(-s) if self.bounded else 0.0  # log of d log theta / ds
         return self.log_rate(log_theta) + log_theta + slope
+
+    def between(self, low: Float[Array, "..."], high: Float[Array, "..."]) -> Float[Array, "..."]:
+        """nu of the weights between two s that are 1 apart or little more, by Gauss-Legendre."""
+        nodes, weights = _rule(low.dtype)
+        half = (high - low) / 2
+        s = low[..., None] + half[..., None] * (1 + nodes)
+        return half * jnp.sum(weights * jnp.exp(self.log_density(s)), axis=-1)
 
     @property
     def small(self) -> Array:
@@ -208,12 +219,16 @@ class StableBetaProcess(DiscountedMeasure):
         return self.log_front + self.discount * jax.nn.softplus(-s) + power
 
     def tail(self, log_theta: Array) -> Array:
-        """By parts: theta^-d (1 - theta)^(c+d) / d, less c / d times that of theta^-d."""
-        c, d = self.concentration, self.discount
-        log_rest = log1mexp(log_theta)
-        end = jnp.exp(self.log_front - d * log_theta + (c + d) * log_rest)
-        rest = self.mass * betainc(c + d, 1 - d, jnp.exp(log_rest))
-        return (end - c * rest) / d
+        """By panels in the log odds s. Where e^s is small the density falls as e^(-d s), and where
+        it is large as e^(-(c+d) s), whose integrals are known."""
+        c, d, front = self.concentration, self.discount, self.log_front
+        s = log_theta - log1mexp(log_theta)
+        low, high = -_FLAT - jnp.log(jnp.maximum(c, 1)), jnp.asarray(_FLAT, s.dtype)
+        edges = jnp.linspace(jnp.clip(s, low, high), high, _PANELS + 1, axis=-1)
+        middle = jnp.sum(self.between(edges[..., :-1], edges[..., 1:]), axis=-1)
+        before = jnp.exp(front - d * low) * jnp.expm1(d * (low - jnp.minimum(s, low))) / d
+        after = jnp.exp(front - (c + d) * jnp.maximum(s, high)) / (c + d)
+        return before + middle + after
 
 
 class BetaPrimeProcess(RateMeasure):
@@ -238,6 +253,12 @@ class BetaPrimeProcess(RateMeasure):
 
     def tail(self, log_theta: Array) -> Array:
         return self.small * softplus_tail(log_theta, self.concentration)
+
+
+def _rule(dtype: Any) -> tuple[Array, Array]:
+    """Gauss and Legendre's nodes and weights on (-1, 1), enough for the digits of a dtype."""
+    nodes, weights = np.polynomial.legendre.leggauss(jnp.finfo(dtype).nmant // 4 + 3)
+    return jnp.asarray(nodes, dtype), jnp.asarray(weights, dtype)
 
 
 ALL_MEASURES = (

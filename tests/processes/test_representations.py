@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import betaln
 from scipy.special import exp1 as scipy_exp1
 
 from sgmc_jax.processes import (
@@ -85,6 +86,21 @@ def test_tails_by_quadrature(name, x64):
     if name != "beta prime 1/2":  # whose weights have no mean
         mean = {"beta prime": 1.4 * 2.5 / 1.5}.get(name, float(measure.mass))
         assert abs(by_quadrature(measure, 1e-9, 1) / mean - 1) < 3e-3
+
+
+@pytest.mark.parametrize("concentration", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("discount", [0.1, 0.9])
+def test_tails_of_stable_beta_processes_in_single_precision(concentration, discount):
+    """By parts they were a difference of numbers hundreds of times as large, one of betainc."""
+    measure = StableBetaProcess(1.0, concentration, discount)
+    log_odds = np.linspace(-60.0, 3.0, 40) - np.log(concentration)
+    steps = log_odds[:, None] + np.linspace(0.0, 70.0, 20_001)
+    density = -betaln(1 - discount, concentration + discount) - discount * steps
+    density = np.exp(density - concentration * np.logaddexp(0, steps))
+    exact = np.trapezoid(density, steps, axis=1)
+    found = measure.tail(jax.nn.log_sigmoid(jnp.asarray(log_odds, jnp.float32)))
+    rare = exact < 1e-6 * exact[0]
+    np.testing.assert_allclose(found[~rare], exact[~rare], rtol=1e-4)
 
 
 @pytest.mark.parametrize("make,name", list(rows()))
