@@ -126,6 +126,25 @@ def check_likelihood(name, size, initial=None):
     assert jnp.array_equal(states[1], path)
 
 
+def test_rows_that_a_state_cannot_emit(x64):
+    """Exponential above a bound of each state, so that some log densities are -inf."""
+    bound, position = np.array([0.0, 1.0]), problem("function", 2)[1]
+    parameters = {"rate": position["emission"], "bound": jnp.asarray(bound)}
+    emission = m.FunctionEmission(
+        lambda w: -0.5 * w["rate"] ** 2,
+        lambda w, y: jnp.where(y > w["bound"], w["rate"] - jnp.exp(w["rate"]) * y, -jnp.inf),
+    )
+    model, position = m.HiddenMarkov(2, emission), position | {"emission": parameters}
+    series, grad = jnp.array([0.5, 1.5, 0.3, 2.0, 1.2]), Minibatch(model, Window(None))
+    wanted = jax.jit(jax.grad(model.log_likelihood))(position, series)
+    check_close(jax.jit(lambda x: grad.full(x, series).value)(position), wanted)
+    path, terms, _ = paths(model, position, series, True)
+    weight = jax.nn.softmax(jnp.sum(terms, axis=1))
+    marginal = jnp.einsum("p,ptk->tk", weight, jax.nn.one_hot(path, 2))
+    smoothed = jax.jit(lambda x: model.smoothed(x, series))
+    check_close(smoothed(position), marginal)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", [n for n in EMISSIONS if n != "normal"])
 def test_two_states(name, x64):

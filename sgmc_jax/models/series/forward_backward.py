@@ -68,10 +68,10 @@ def smooth(
         log_first: log P(x_1).
     """
     predictive, filtered = forward(log_first, log_transition, logliks)
-    ahead = logliks + backward(log_transition, logliks)
-    states = jax.nn.softmax(filtered - logliks + ahead, axis=-1)
+    behind = backward(log_transition, logliks)
+    states = jax.nn.softmax(filtered + behind, axis=-1)
     earlier = jnp.concatenate([log_before[None], filtered[:-1]])
-    joint = earlier[:, :, None] + log_transition + ahead[:, None, :]
+    joint = earlier[:, :, None] + log_transition + (logliks + behind)[:, None, :]
     return Smoothed(predictive, states, jax.nn.softmax(joint, axis=(-2, -1)))
 
 

@@ -125,7 +125,8 @@ class HiddenMarkov(SeriesModel):
         moves = jnp.einsum("tij,ij->t", law.pairs, chain.transition)
         begins = law.states[0] @ chain.initial
         moves = jnp.where(initial_row(window), begins, moves)
-        terms = moves + jnp.einsum("tk,tk->t", law.states, logliks)
+        possible = jnp.where(law.states > 0, logliks, 0)  # -inf where a state cannot emit the row
+        terms = moves + jnp.einsum("tk,tk->t", law.states, possible)
         share = share.astype(terms.dtype)
         return with_gradient_of(share @ law.predictive, share @ terms)
 
