@@ -256,11 +256,13 @@ def _rows(given: dict[str, Any], items: Items) -> dict[str, PyTree]:
 def _check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
     """Raise unless the prior is alike for any rows, and an item's likelihood beside any others."""
     some = jax.tree.map(lambda x: x[:_SOME], rows)
+    logliks_of = lambda part: density.terms(point, jax.tree.map(lambda x: x[part], some))[1]
     try:
         prior, logliks = density.terms(point, some)
-        _, first = density.terms(point, jax.tree.map(lambda x: x[:1], rows))
+        # the first row stands at its own place beside any others, also alone
+        last, turned = logliks_of(slice(-1, None)), logliks_of(slice(None, None, -1))
         blank = density.logprior(point)
-        if jnp.shape(logliks) != (leading_axis(some),) or jnp.shape(first) != (1,):
+        if jnp.shape(logliks) != (leading_axis(some),) or jnp.shape(last) != (1,):
             raise ValueError(f"the items' log likelihoods have the shape {jnp.shape(logliks)}")
     except (TypeError, ValueError) as error:
         raise ValueError(
@@ -271,15 +273,16 @@ def _check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
             f"model must have a prior that does not depend on the rows of {', '.join(rows)}; give "
             "what it needs of them as another argument"
         )
-    if _differ(logliks[0], first[0]):
+    if _differ(logliks[-1:], last) or _differ(logliks, turned[::-1]):
         raise ValueError(
-            "model must have a likelihood of each item that does not depend on other items"
+            "model must have a likelihood of each item that does not depend on other items, nor on "
+            "its place among them"
         )
 
 
 def _differ(x: Array, y: Array) -> bool:
-    both = bool(jnp.isfinite(x) & jnp.isfinite(y))
-    return both and not np.allclose(x, y, rtol=_ROUNDING, atol=_ROUNDING)
+    both = np.isfinite(x) & np.isfinite(y)
+    return not np.allclose(np.asarray(x)[both], np.asarray(y)[both], _ROUNDING, _ROUNDING)
 
 
 def _bijections(latents: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:

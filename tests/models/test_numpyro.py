@@ -218,6 +218,19 @@ def dependent_items(x):
         numpyro.sample("x", dist.Normal(mu + jnp.mean(x), 1), obs=x)
 
 
+def autoregression(x):
+    phi = numpyro.sample("phi", dist.Normal(0, 1))
+    with numpyro.plate("rows", len(x)):
+        before = jnp.concatenate([jnp.zeros(1), x[:-1]])
+        numpyro.sample("x", dist.Normal(phi * before, 1), obs=x)
+
+
+def effects_by_place(x):
+    effect = numpyro.sample("effect", dist.Normal(0, 1).expand([N]).to_event(1))
+    with numpyro.plate("rows", len(x)) as index:
+        numpyro.sample("x", dist.Normal(effect[index], 1), obs=x)
+
+
 def moving_support(x):
     top = numpyro.sample("top", dist.HalfNormal(1))
     mu = numpyro.sample("mu", dist.Uniform(0, top))
@@ -243,6 +256,8 @@ WRONG = {
     "no such plate": (local, (ROW,), {"plate": "row"}, "but 'row' has no observed site"),
     "prior": (dependent_prior, (ROW,), {}, "prior that does not depend on the rows of x"),
     "items": (dependent_items, (ROW,), {}, "does not depend on other items"),
+    "a series": (autoregression, (ROW,), {}, "does not depend on other items"),
+    "places": (effects_by_place, (ROW,), {}, "nor on its place among them"),
     "support": (moving_support, (ROW,), {}, "supports that do not depend on other sites.*'mu'"),
     "param": (with_param, (ROW,), {}, "no param sites, got 'm'"),
     "captured": (captured, (), {}, "array with a row for each of the 12 items of rows"),
