@@ -174,7 +174,8 @@ class Run(eqx.Module):
                 then told in the user's coordinates.
             data: all of the data, with which `model` adds `lp`, the log posterior density, to
                 `sample_stats`, and the group `log_likelihood`, of each item, which `arviz.loo`
-                needs: an array `items` of (chain, draw, item).
+                needs: an array `items` of (chain, draw, item), without the constants that one's own
+                `loglik` leaves out, which `loo` then lacks too.
             coords: the labels along dimensions, by the dimension's name.
             dims: the names of a variable's dimensions after chain and draw, by its name.
             groups: further ones by name, of arrays with the leading axes of this run:
