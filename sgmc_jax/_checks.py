@@ -151,6 +151,20 @@ def truth(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be True or False, got {shown(value)}")
 
 
+def instance(name: str, kind: type, value: Any, *, none: bool = False) -> Any:
+    """`value`; raise unless it is of a kind, or `None` where that is allowed."""
+    if isinstance(value, kind) or (none and value is None):
+        return value
+    article = "an" if kind.__name__[0] in "AEIO" else "a"
+    wanted = f"None or {article} {kind.__name__}" if none else f"{article} {kind.__name__}"
+    raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")
+
+
+def of_kind(name: str, kind: type, *, none: bool = False) -> Callable[[Any], Any]:
+    """`instance` for a field of that name."""
+    return partial(instance, name, kind, none=none)
+
+
 def numbers(name: str, value: Any) -> Array:
     """The argument as an array of float32 or wider; a TypeError that names it if it is none."""
     try:
@@ -184,6 +198,14 @@ def on_host(name: str, value: Any) -> np.ndarray:
         raise TypeError(f"{name} must be an array of numbers, got {shown(value)}") from None
 
 
+def doubles(name: str, value: Any) -> np.ndarray:
+    """`on_host` of real numbers, in double precision."""
+    array = on_host(name, value)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be an array of real numbers, got {array.dtype}")
+    return array.astype(np.float64)
+
+
 def fitting(**named: Any) -> None:
     """Raise unless the arrays broadcast against one another."""
     shapes = [jnp.shape(value) for value in named.values()]
@@ -192,6 +214,13 @@ def fitting(**named: Any) -> None:
     except ValueError:
         names, got = " and ".join(named), ", ".join(map(str, shapes))
         raise ValueError(f"{names} must broadcast, got shapes {got}") from None
+
+
+def within(name: str, value: Any, leaf: Any) -> None:
+    """Raise unless an array broadcasts to the shape of a leaf of the position."""
+    own, whole = jnp.shape(value), jnp.shape(leaf)
+    if len(own) > len(whole) or any(a not in (1, b) for a, b in zip(own[::-1], whole[::-1])):
+        raise ValueError(f"{name} must broadcast to its leaf, of shape {whole}, got shape {own}")
 
 
 def shaped(name: str, value: Any, *shape: str | int) -> None:

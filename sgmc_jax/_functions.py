@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import equinox as eqx
@@ -25,6 +26,11 @@ def as_function(
     bound = (getattr(function, "args", ()), getattr(function, "keywords", {}))
     args, keywords = jax.tree.map(_as_leaf, bound)
     return jax.tree_util.Partial(getattr(function, "func", function), *args, **keywords)
+
+
+def function_of(name: str, *arguments: str) -> Callable[[Callable], Callable]:
+    """`as_function` for a field of that name, a function of these arguments."""
+    return partial(as_function, name=name, arguments=arguments)
 
 
 def as_optional(function: Callable | None, *told: Any) -> Callable | None:

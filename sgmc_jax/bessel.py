@@ -131,6 +131,7 @@ def log_bessel_series(order: ArrayLike, argument: ArrayLike, *, scaled: bool = F
     Reference:
         Abramowitz and Stegun (1964), 9.7.7 and 9.1.27.
     """
+    _checks.truth("scaled", scaled)
     return (_log_scaled_series if scaled else _log_series)(*_arguments(order, argument))
 
 

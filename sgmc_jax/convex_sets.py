@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -98,12 +99,19 @@ class Box(ConvexSet):
         return self._each(_folded, x)
 
     def _each(self, function: Callable, x: Position) -> Position:
-        def like(bound: PyTree) -> PyTree:
-            one = jax.tree.structure(bound) == jax.tree.structure(0)
-            wide = jax.tree.map(lambda x: bound, x) if one else bound
-            return jax.tree.map(lambda b, x: b.astype(x.dtype), wide, x)
+        lower, upper = _spread("lower", self.lower, x), _spread("upper", self.upper, x)
+        return jax.tree.map(function, x, lower, upper)
 
-        return jax.tree.map(function, x, like(self.lower), like(self.upper))
+
+def _spread(name: str, value: PyTree, x: Position) -> PyTree:
+    """A number or an array for each leaf of a position; one of it is that of all leaves."""
+    if jax.tree.structure(value) == jax.tree.structure(0):
+        value = jax.tree.map(lambda x: value, x)
+    if jax.tree.structure(value) != jax.tree.structure(x):
+        got, wanted = map(_returned.describe, (value, x))
+        raise ValueError(f"{name} must be a number or like the position, {wanted}, got {got}")
+    jax.tree.map(partial(_checks.within, name), value, x)
+    return jax.tree.map(lambda value, x: value.astype(x.dtype), value, x)
 
 
 def _folded(x: Array, low: Array, high: Array) -> Array:
@@ -133,21 +141,18 @@ class Ball(ConvexSet):
         [1.2, 1.6]
     """
 
-    radius: Array = eqx.field(converter=_checks.real("radius"))
+    radius: Array = eqx.field(converter=_checks.scalar("radius"))
     centre: PyTree = eqx.field(converter=_checks.real_tree("centre"), default=0.0)
 
     def __check_init__(self):
         _checks.positive("radius", self.radius)
 
     def project(self, x: Position) -> Position:
-        one = jax.tree.structure(self.centre) == jax.tree.structure(0)
-        centre = jax.tree.map(lambda x: self.centre, x) if one else self.centre
-        away = jax.tree.map(lambda x, c: x - c.astype(x.dtype), x, centre)
+        centre = _spread("centre", self.centre, x)
+        away = jax.tree.map(jnp.subtract, x, centre)
         norm = optax.tree.norm(away)
         shrink = self.radius / jnp.maximum(norm, self.radius)
-        nearest = jax.tree.map(
-            lambda c, a: c.astype(a.dtype) + shrink.astype(a.dtype) * a, centre, away
-        )
+        nearest = jax.tree.map(lambda c, a: c + shrink.astype(a.dtype) * a, centre, away)
         return jax.tree.map(lambda p, x: jnp.where(norm > self.radius, p, x), nearest, x)
 
 

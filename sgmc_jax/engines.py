@@ -224,5 +224,5 @@ def _devices(size: int | None, devices: Sequence[Any]) -> Sequence[Any]:
 
 
 def _check_over(over: Any) -> None:
-    if over not in (None, "data", "chains"):
-        raise ValueError(f'over must be "data", "chains" or None, got {over!r}')
+    if over is not None and not (isinstance(over, str) and over in ("data", "chains")):
+        raise ValueError(f'over must be "data", "chains" or None, got {_checks.shown(over)}')

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
-from . import _returned
+from . import _checks, _returned
 from ._functions import as_function, as_optional
 from ._types import Estimate, Position
 from .collective import leading_axis
@@ -320,7 +320,7 @@ class Summand(ItemSum):
     def __init__(self, prior: Any, term: Callable):
         self.prior_term = as_function(prior, "prior", ("position",)) if callable(prior) else prior
         if not callable(prior):
-            _returned.numbers("prior", prior)
+            _checks.arrays("prior", _returned.numbers("prior", prior))
         self.term = as_function(term, "term", ("position", "item"))
 
     def prior(self, position: Position) -> Estimate:

@@ -65,6 +65,11 @@ def scan_kernel(
         (10, 2)
     """
     require_kernel(kernel)
+    _checks.random_key(key)
+    _checks.whole("num_steps", num_steps, 0)
+    if record is not None:
+        must_take(record, "record", ("state", "info"))
+    _check_state(kernel, state, data)
     record = record_position if record is None else record
     roots, impl = roots_of(key)
     noise, batch = (root(raw, 0, impl) for raw in (roots.noise, roots.batch))
@@ -261,6 +266,15 @@ def _check_arguments(given: dict[str, Any]) -> None:
     if not isinstance(given["position_axis"], str) or given["position_axis"] != "unsaid":
         _check_axis("position_axis", given["position_axis"])
     _checks.random_key(given["key"])
+
+
+def _check_state(kernel: Kernel, state: Any, data: Data) -> None:
+    """Raise unless a kernel may start from a state; one that is traced was looked at elsewhere."""
+    if not hasattr(state, "position"):
+        raise TypeError(f"state must be one that kernel.init made, got {_checks.shown(state)}")
+    if all(map(_checks.is_concrete, jax.tree.leaves((kernel, state, data)))):
+        _checks.arrays("data", data)
+        kernel.check(state.position, data)
 
 
 def _check_axis(name: str, value: Any) -> None:

@@ -9,6 +9,7 @@ from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from . import _checks
 from .bessel import bessel_ratio, log_bessel_i, log_bessel_series
 
 __all__ = [
@@ -48,7 +49,7 @@ def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
     Reference:
         Abramowitz and Stegun (1964), 6.1.41.
     """
-    x, n = jnp.broadcast_arrays(jnp.asarray(x), jnp.asarray(n))
+    x, n = jnp.broadcast_arrays(*_checks.broadcasting(x=x, n=n))
     dtype = jnp.promote_types(jnp.result_type(x, n), jnp.float32)
     x, n = x.astype(dtype), n.astype(dtype)
     large = x >= _STIRLING_FROM

@@ -118,6 +118,7 @@ class Splitting(Kernel):
         _checks.estimator("grad", grad)
         _checks.positive("step_size", step_size)
         _checks.positive("temperature", temperature, zero=True)
+        _check_pieces(pieces)
         if not isinstance(word, str) or not word or set(word) - set(pieces):
             raise ValueError(
                 f"word must be made of the letters {sorted(pieces)}, got {_checks.shown(word)}"
@@ -296,6 +297,16 @@ class Splitting(Kernel):
         before = pieces[: moves[0] + 1 if moves else 1]
         after = pieces[moves[-1] + 1 if moves else 0 :]
         return all(any(piece.uses_field for piece in part) for part in (before, after))
+
+
+def _check_pieces(pieces: Any) -> None:
+    """Raise unless it is a dict of letters."""
+    if not isinstance(pieces, Mapping):
+        raise TypeError(
+            f"pieces must be a dict of transitions by their letters, got {type(pieces).__name__}"
+        )
+    for letter, piece in pieces.items():
+        _checks.instance(f"pieces[{letter!r}]", Transition, piece)
 
 
 def _check_noise(

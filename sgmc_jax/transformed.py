@@ -147,6 +147,7 @@ class Transformed(Model):
 
     def _parts(self, position: Position) -> list[tuple[Bijector, Array, str]]:
         """Each leaf with its bijector and its name."""
+        _checks.arrays("position", position)
         used, parts = set(), []
         for path, leaf in jax.tree_util.tree_leaves_with_path(position):
             bijector, depth = _found(self.constraints, path)

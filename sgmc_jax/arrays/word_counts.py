@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
+from .. import _checks
+
 
 def word_rows(counts: Any, vocabulary: int, length: int | None = None) -> Int[np.ndarray, "n l"]:
     """Word counts as rows of word indices, padded with -1.
@@ -32,7 +34,8 @@ def word_rows(counts: Any, vocabulary: int, length: int | None = None) -> Int[np
     longest = int(lengths.max(initial=0))
     if length is None:
         length = max(longest, 1)
-    elif length < longest:
+    _checks.whole("length", length, 0)
+    if length < longest:
         raise ValueError(f"length must be at least {longest}, the longest document's, got {length}")
     tokens = np.repeat(columns, whole)
     documents = np.full((len(lengths), length), -1, np.int32)
@@ -43,8 +46,9 @@ def word_rows(counts: Any, vocabulary: int, length: int | None = None) -> Int[np
 
 def compressed_rows(counts: Any, vocabulary: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values, columns and row starts of a matrix, dense or sparse."""
+    _checks.whole("vocabulary", vocabulary)
     if isinstance(counts, tuple):
-        values, columns, starts = (np.asarray(x) for x in counts)
+        values, columns, starts = _three_rows(counts)
         if len(values) != len(columns) or starts[0] != 0 or starts[-1] != len(values):
             raise ValueError(
                 "counts must be (values, columns, row starts) of a compressed sparse matrix, got "
@@ -67,6 +71,19 @@ def compressed_rows(counts: Any, vocabulary: int) -> tuple[np.ndarray, np.ndarra
             f"counts must be of words 0 to {vocabulary - 1}, got {columns.min()} to {columns.max()}"
         )
     return values, columns, starts.astype(np.int64)
+
+
+def _three_rows(parts: tuple) -> list[np.ndarray]:
+    """The parts of a compressed sparse matrix, each a row of numbers and the last two whole."""
+    rows = [_checks.on_host("counts", part) for part in parts]
+    whole = all(row.dtype.kind in "iu" or not row.size for row in rows[1:])
+    if [row.ndim for row in rows] != [1, 1, 1] or not whole or not rows[2].size:
+        got = ", ".join(f"{row.dtype}{row.shape}" for row in rows)
+        raise ValueError(
+            "counts must be a matrix, or (values, columns, row starts), three rows of numbers, got "
+            f"({got})"
+        )
+    return rows
 
 
 def _check_width(width: int, vocabulary: int) -> None:

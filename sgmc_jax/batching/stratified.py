@@ -19,6 +19,7 @@ from ..contract import Cost
 from ..model import ItemSum
 from ..random.feistel import SMALL, random_subset
 from .uniform import Batch, Batcher, one_each, rows
+from .weighted import check_terms
 
 _CHUNK = 4_096  # items whose terms are computed at once
 
@@ -159,6 +160,7 @@ def neyman_sizes(
         equivalence of Neyman optimum allocation for sampling and equal proportions for apportioning
         the U.S. House of Representatives, for whole numbers.
     """
+    check_terms(model, position, data)
     _, strata, counts = _strata(labels)
     one_each("labels", len(strata), leading_axis(data))
     flat = np.asarray(_terms(model, position, data), np.float64)

@@ -129,13 +129,24 @@ def optimal_probabilities(
         Zhao and Zhang (2015), Stochastic optimization with importance sampling for regularized
         loss minimization, equation 7.
     """
+    share = _checks.one_number("share", share)
     _checks.positive("share", share, zero=True)
     if _checks.certainly(lambda share: share > 1, share):
         raise ValueError(f"share must be at most 1, got {share}")
+    check_terms(model, position, data)
     norms = term_norms(model, position, data)
     total = jnp.sum(norms)
     optimal = jnp.where(total > 0, norms / jnp.where(total > 0, total, 1), 1 / len(norms))
     return (1 - share) * optimal + share / len(norms)
+
+
+def check_terms(model: Any, position: Position, data: Data) -> None:
+    """Raise unless a model has a term for each item of the data at a position."""
+    _checks.instance("model", ItemSum, model)
+    _checks.real_position(position)
+    _checks.arrays("data", data)
+    _checks.some_items(leading_axis(data))
+    model.check(position, data)
 
 
 def term_norms(model: ItemSum, position: Position, data: Data) -> Array:

@@ -96,6 +96,7 @@ class Window(Batcher):
             _checks.whole("length", self.length)
         _checks.whole("buffer", self.buffer, minimum=0)
         _checks.whole("num_windows", self.num_windows)
+        _checks.truth("overlapping", self.overlapping)
         rest = (self.buffer, self.num_windows, self.overlapping)
         if self.length is None and rest != (0, 1, False):
             raise ValueError(

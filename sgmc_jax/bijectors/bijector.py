@@ -47,6 +47,13 @@ class Bijector(eqx.Module):
         """
 
 
+def length(z: Array) -> int:
+    """The length of the last axis; raise where there is none, along which a vector would lie."""
+    if not jnp.ndim(z):
+        raise ValueError("a leaf of the position must have a last axis for its support, got ()")
+    return z.shape[-1]
+
+
 class Identity(Bijector):
     """All of R^n: x = z."""
 

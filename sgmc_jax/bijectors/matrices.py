@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.nn import softplus
 from jaxtyping import Array, Float
 
-from .bijector import Bijector
+from .bijector import Bijector, length
 
 
 class CorrelationCholesky(Bijector):
@@ -16,7 +16,7 @@ class CorrelationCholesky(Bijector):
     """
 
     def forward(self, z: Array) -> Array:
-        matrix = _below(z, _dim(z.shape[-1], 1), 1)
+        matrix = _below(z, _dim(z, 1), 1)
         before = jnp.cumsum(_log_cosh(matrix), axis=-1) - _log_cosh(matrix)
         identity = jnp.eye(matrix.shape[-1], dtype=z.dtype)
         return (jnp.tanh(matrix) + identity) * jnp.exp(-before)
@@ -27,7 +27,7 @@ class CorrelationCholesky(Bijector):
         return jnp.arctanh((x / jnp.sqrt(after))[..., rows, columns])
 
     def log_det(self, z: Array) -> Array:
-        matrix = _below(z, _dim(z.shape[-1], 1), 1)
+        matrix = _below(z, _dim(z, 1), 1)
         return -jnp.sum(_log_cosh(matrix) + jnp.tril(jnp.cumsum(_log_cosh(matrix), axis=-1), -1))
 
 
@@ -42,7 +42,7 @@ class Correlation(Bijector):
         return CorrelationCholesky().inverse(jnp.linalg.cholesky(x))
 
     def log_det(self, z: Array) -> Array:
-        dim = _dim(z.shape[-1], 1)
+        dim = _dim(z, 1)
         log_diagonal = -jnp.sum(_log_cosh(_below(z, dim, 1)), axis=-1)
         weight = jnp.arange(dim - 1, -1, -1, dtype=z.dtype)
         return CorrelationCholesky().log_det(z) + jnp.sum(weight * log_diagonal)
@@ -66,18 +66,19 @@ class Covariance(Bijector):
         return jnp.concatenate([factor[..., rows, columns], log_diagonal], axis=-1)
 
     def log_det(self, z: Array) -> Array:
-        dim = _dim(z.shape[-1], 0)
+        dim = _dim(z, 0)
         weight = jnp.arange(dim + 1, 1, -1, dtype=z.dtype)
         return jnp.sum(weight * z[..., -dim:] + jnp.log(jnp.asarray(2, z.dtype)))
 
     def _factor(self, z: Array) -> Float[Array, "... d d"]:
-        dim = _dim(z.shape[-1], 0)
+        dim = _dim(z, 0)
         identity = jnp.eye(dim, dtype=z.dtype)
         return _below(z[..., :-dim], dim, 1) + identity * jnp.exp(z[..., None, -dim:])
 
 
-def _dim(size: int, offset: int) -> int:
+def _dim(z: Array, offset: int) -> int:
     """The d of d (d + 1) / 2 numbers, or with an offset of 1 of d (d - 1) / 2."""
+    size = length(z)
     dim = round(((1 + 8 * size) ** 0.5 - 1) / 2) + offset
     if (dim - offset) * (dim - offset + 1) != 2 * size:
         sign = "-" if offset else "+"

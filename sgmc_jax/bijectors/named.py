@@ -40,6 +40,7 @@ class Foreign(Bijector):
     owner: Any
 
     def __init__(self, bijector: Any):
+        _check_methods("bijector", bijector)
         is_leaf = jax.tree.structure(bijector) == jax.tree.structure(0)
         self.owner = _Static(bijector) if is_leaf else jax.tree.map(_strong, bijector)
 
@@ -113,15 +114,19 @@ def as_bijector(name: str, constraint: Any) -> Bijector:
             raise ValueError(
                 f"{name} must have a support with a bijection from R^n, got {constraint}"
             ) from error
+    _check_methods(name, constraint)
+    return Foreign(constraint)
+
+
+def _check_methods(name: str, bijector: Any) -> None:
     methods = ("forward", "inverse", "forward_log_det_jacobian")
-    if hasattr(constraint, "log_abs_det_jacobian") or all(
-        hasattr(constraint, method) for method in methods
-    ):
-        return Foreign(constraint)
-    raise TypeError(
-        f"{name} must be the name of a support, a numpyro constraint or a bijector (with the "
-        f"methods {', '.join(methods)}), got {type(constraint).__name__}"
-    )
+    if hasattr(bijector, "log_abs_det_jacobian"):
+        return
+    if not all(hasattr(bijector, method) for method in methods):
+        raise TypeError(
+            f"{name} must be the name of a support, a numpyro constraint or a bijector (with the "
+            f"methods {', '.join(methods)}), got {type(bijector).__name__}"
+        )
 
 
 def _named(name: str, support: str) -> Bijector:

@@ -11,7 +11,7 @@ from jax.nn import log_sigmoid
 from jaxtyping import Array
 
 from .. import _checks
-from .bijector import Bijector
+from .bijector import Bijector, length
 
 
 class Exp(Bijector):
@@ -37,10 +37,10 @@ class _HalfLine(Bijector):
         _checks.finite("bound", self.bound)
 
     def forward(self, z: Array) -> Array:
-        return self.bound.astype(z.dtype) + self.sign * jnp.exp(z)
+        return _fitted("bound", self.bound, z) + self.sign * jnp.exp(z)
 
     def inverse(self, x: Array) -> Array:
-        return jnp.log(self.sign * (x - self.bound.astype(x.dtype)))
+        return jnp.log(self.sign * (x - _fitted("bound", self.bound, x)))
 
     def log_det(self, z: Array) -> Array:
         return jnp.sum(z)
@@ -101,15 +101,17 @@ class Interval(Bijector):
     def __check_init__(self):
         _checks.finite("lower", self.lower)
         _checks.finite("upper", self.upper)
+        _checks.fitting(lower=self.lower, upper=self.upper)
         if _checks.certainly(lambda lower, upper: lower >= upper, self.lower, self.upper):
             raise ValueError(f"lower must be below upper, got {self.lower} and {self.upper}")
 
     def forward(self, z: Array) -> Array:
-        lower, upper = self.lower.astype(z.dtype), self.upper.astype(z.dtype)
+        lower, upper = _fitted("lower", self.lower, z), _fitted("upper", self.upper, z)
         return lower + (upper - lower) * jax.nn.sigmoid(z)
 
     def inverse(self, x: Array) -> Array:
-        return jnp.log(x - self.lower.astype(x.dtype)) - jnp.log(self.upper.astype(x.dtype) - x)
+        lower, upper = _fitted("lower", self.lower, x), _fitted("upper", self.upper, x)
+        return jnp.log(x - lower) - jnp.log(upper - x)
 
     def log_det(self, z: Array) -> Array:
         width = jnp.log(self.upper - self.lower).astype(z.dtype)
@@ -148,13 +150,20 @@ class StickBreaking(Bijector):
 
 def _log_counts(z: Array) -> Array:
     """The logarithms of n, n - 1, ..., 1."""
-    return jnp.log(jnp.arange(z.shape[-1], 0, -1, dtype=z.dtype))
+    return jnp.log(jnp.arange(length(z), 0, -1, dtype=z.dtype))
+
+
+def _fitted(name: str, bound: Array, z: Array) -> Array:
+    """A bound in the dtype of a leaf, which it must broadcast to."""
+    _checks.within(name, bound, z)
+    return bound.astype(z.dtype)
 
 
 class Ordered(Bijector):
     """Increasing numbers along the last axis: x_1 = z_1, x_k = x_{k-1} + exp(z_k)."""
 
     def forward(self, z: Array) -> Array:
+        length(z)
         return jnp.cumsum(jnp.concatenate([z[..., :1], jnp.exp(z[..., 1:])], axis=-1), axis=-1)
 
     def inverse(self, x: Array) -> Array:

@@ -83,6 +83,7 @@ def default_sampler(
         >>> choices
         '3 blocks, 16 slots, one cluster to begin with, which is soon divided'
     """
+    _checks.random_key(key)
     _checks.whole("shards", shards)
     data = without_frames("data", data)
     if isinstance(process, PitmanYor) and isinstance(family, Family):

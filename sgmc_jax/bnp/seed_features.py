@@ -65,6 +65,7 @@ def seed_features(
         >>> start.local["features"].shape
         (150, 4)
     """
+    _checks.random_key(key)
     numbers = {"num_items": num_items, "num_chains": num_chains, "num_steps": num_steps}
     for name, value in (numbers | {"capacity": capacity}).items():
         _checks.whole(name, value)

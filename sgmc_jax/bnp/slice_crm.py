@@ -16,7 +16,7 @@ from .._types import Data, Key, as_keys
 from ..collective import Dist, leading_axis
 from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
-from ..processes import CountLikelihood, MeasureSeries, Representation
+from ..processes import CountLikelihood, MeasureSeries, NegativeBinomial, Representation
 from ..random.words import item_uniforms, slot_item_uniforms, word_keys
 from ._starts import MANY_ROWS, Starter
 from ._weights import Ordered, SeriesWeights, Weights
@@ -294,6 +294,8 @@ def slice_crm(
     ]:
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")
+    if isinstance(counts, NegativeBinomial):
+        _checks.one_number("the size of counts", counts.size)
     series = isinstance(representation, MeasureSeries)
     if counts.below_one and series and not representation.measure.bounded:
         raise ValueError(

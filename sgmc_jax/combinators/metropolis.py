@@ -16,7 +16,7 @@ from .._functions import as_function
 from .._types import Data, Kernel, Key, Keys, Position, as_keys
 from ..contract import Contract
 from ..random import accept
-from ._common import with_position
+from ._common import require_kernel, with_position
 
 
 class MetropolisState(NamedTuple):
@@ -96,4 +96,6 @@ def metropolis(kernel: Kernel, energy: Callable, redraw: Callable) -> Metropolis
         energy: `state -> ()`, minus the log density of position and momentum.
         redraw: `(key, state) -> state` with the momentum drawn anew from its conditional law.
     """
-    return Metropolis(kernel, energy, redraw)
+    require_kernel(kernel)
+    energy = as_function(energy, "energy", ("state",))
+    return Metropolis(kernel, energy, as_function(redraw, "redraw", ("key", "state")))

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from .. import _checks
+
 
 def rosenblatt_ks(draws: Any, alpha: Any, *, log: bool = False) -> Any:
     """The Kolmogorov-Smirnov distance of draws from a Dirichlet, averaged over its conditionals.
@@ -41,9 +43,11 @@ def rosenblatt_ks(draws: Any, alpha: Any, *, log: bool = False) -> Any:
         Nemeth (2018), appendix E.2, who average over d: the last conditional is degenerate. On the
         host, in double precision.
     """
-    alpha, draws = np.asarray(alpha, np.float64), np.asarray(draws, np.float64)
+    _checks.truth("log", log)
+    alpha, draws = _checks.doubles("alpha", alpha), _checks.doubles("draws", draws)
     if alpha.ndim != 1 or alpha.size < 2 or not np.all((alpha > 0) & np.isfinite(alpha)):
-        raise ValueError(f"alpha must be a vector of two or more positive numbers, got {alpha}")
+        shown = _checks.shown(alpha)
+        raise ValueError(f"alpha must be a vector of two or more positive numbers, got {shown}")
     if draws.ndim < 2 or draws.shape[-1] != alpha.size or draws.shape[-2] == 0:
         raise ValueError(f"draws must have the shape (..., M, {alpha.size}), got {draws.shape}")
     if not log and np.any(draws < 0):

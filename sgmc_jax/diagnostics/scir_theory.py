@@ -71,7 +71,8 @@ def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> A
         >>> counts_variance(jnp.array([2.0, 2.0]), 1).tolist()
         [4.0, 4.0]
     """
-    counts, batch_size = _checks.several(counts=counts, batch_size=batch_size)
+    _checks.truth("replace", replace)
+    counts, batch_size = _checks.broadcasting(counts=counts, batch_size=batch_size)
     total = jnp.sum(counts)
     share = counts / total
     correction = 1.0 if replace else (total - batch_size) / (total - 1)

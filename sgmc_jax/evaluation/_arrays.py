@@ -22,10 +22,11 @@ def floating(name: str, value: Any, *shape: str | int) -> Array:
 
 def whole(name: str, value: Any, *shape: str | int) -> Array:
     """The argument as an array of whole numbers or truths, of these lengths."""
+    _checks.shaped(name, value, *shape)
+    _checks.arrays(name, value)
     dtype = jnp.result_type(value)
     if not (jnp.issubdtype(dtype, jnp.integer) or jnp.issubdtype(dtype, jnp.bool_)):
         raise TypeError(f"{name} must be whole numbers, got {dtype}")
-    _checks.shaped(name, value, *shape)
     return jnp.asarray(value)
 
 

@@ -63,6 +63,7 @@ def held_out_error(
         Nand, Bouchard-Cote and Campbell (2020), Slice sampling for general completely random
         measures, section 5, whose error this is.
     """
+    _checks.random_key(key)
     parameters = floating("parameters", parameters, "K", "D")
     items = floating("items", items, "n", parameters.shape[1])
     for name, value in {"most": most, "starts": starts, "sweeps": sweeps}.items():

@@ -179,6 +179,7 @@ class NewItems(eqx.Module):
 
     def draw(self, key: Any, num: int) -> tuple[Float[Array, "n D"], Int[Array, "n K"]]:
         """New items, and how often each of them has each of the features."""
+        _checks.random_key(key)
         _checks.whole("num", num)
         return _drawn(self, key, num)
 
@@ -214,6 +215,7 @@ class NewItems(eqx.Module):
         the mean of W over the particles has the expectation p(y), whatever T and their number. Its
         logarithm, which is returned, is too low on average; the more of both, the less.
         """
+        _checks.random_key(key)
         _checks.whole("particles", particles)
         _checks.whole("temperatures", temperatures)
         items = floating("items", items, "n", self.parameters.shape[1])

@@ -16,6 +16,8 @@ from ..processes import BetaProcess
 from ._arrays import floating, whole
 from .order import likeliest, spelt
 
+_OF_GROUPS = ("rest", "group_concentration")  # numbers in the position of an HDP's sampler
+
 
 def word_distributions(
     family: DirichletCategorical, statistics: Any, *, rest: bool = False
@@ -47,6 +49,12 @@ def word_distributions(
     """
     if not isinstance(family, DirichletCategorical):
         raise TypeError(f"family must be a DirichletCategorical, got {type(family).__name__}")
+    _checks.truth("rest", rest)
+    if not hasattr(statistics, "total"):
+        raise TypeError(
+            "statistics must be those of clusters, such as state.sums.statistics, got "
+            f"{_checks.shown(statistics)}"
+        )
     _checks.shaped("statistics.total", statistics.total, "K", family.size)
     mass = family.predictive(statistics).concentration
     if rest:
@@ -101,13 +109,16 @@ def hdp_concentrations(shared: dict[str, Any], counts: Int[Array, " K"]) -> Floa
         >>> hdp_concentrations(shared, jnp.array([7, 4, 0])).tolist()
         [1.0, 0.4, 0.0, 0.6]
     """
-    missing = [x for x in ("weights", "rest", "group_concentration") if x not in shared]
+    _checks.instance("shared", dict, shared)
+    missing = [x for x in ("weights", *_OF_GROUPS) if x not in shared]
     if missing:
         raise ValueError(f"shared must be of an HDP sampler, lacks {', '.join(missing)}")
     weights = floating("shared['weights']", shared["weights"], "K")
     _checks.shaped("counts", counts, len(weights))
+    _checks.number("counts", counts)
+    rest, g = (_checks.one_number(f"shared['{name}']", shared[name]) for name in _OF_GROUPS)
     used = jnp.where(jnp.asarray(counts) > 0, weights, 0)
-    return shared["group_concentration"] * jnp.append(used, shared["rest"])
+    return g * jnp.append(used, rest)
 
 
 def dirichlet_proportions(
@@ -185,7 +196,10 @@ def bnb_proportions(
     x = whole("counts", counts, "G", len(log_theta))
     a, c = process.mass, process.concentration
     size = jnp.sum(x, axis=1, keepdims=True)
-    r = size * (c - 1) / (a * c) if failures is None else failures
+    r = size * (c - 1) / (a * c)
+    if failures is not None:
+        _checks.positive("failures", failures)
+        r = _checks.one_number("failures", failures)
     first, _ = shapes(process, log_theta)
     rate = (r + x) * (first + x) / (c + r + x) * (jnp.sum(x, axis=0) > 0)
     return rate / jnp.sum(rate, axis=1, keepdims=True)

@@ -13,6 +13,7 @@ from scipy.optimize import root_scalar
 from scipy.special import digamma, xlogy
 
 from .. import _checks
+from .._returned import describe, dtype_of
 from ..random import log_gamma
 from ._inputs import positive_vector
 from ._moments import FirstMoments
@@ -169,9 +170,9 @@ class DirichletCategorical(Family):
         return log_ratio(cast(self, stats.total).concentration, stats.total)
 
     def check(self, data: Any) -> None:
-        dtype = jnp.result_type(data)
-        if not jnp.issubdtype(dtype, jnp.integer):
-            raise TypeError(f"data must be indices of categories, integers, got {dtype}")
+        dtype = dtype_of(data)
+        if dtype is None or not jnp.issubdtype(dtype, jnp.integer):
+            raise TypeError(f"data must be indices of categories, integers, got {describe(data)}")
         if _checks.is_concrete(data) and np.size(data):
             low, high = np.min(data), np.max(data)
             if low < 0 or high >= self.size:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -14,7 +13,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks, _returned
 from .._checks import real
-from .._functions import as_function
+from .._functions import function_of
 from .._types import Estimate, Estimator, split
 from ..collective import Collective
 from ..random.slots import slot_normal
@@ -69,9 +68,11 @@ class FeatureLikelihood(FeatureFamily):
         5 and 8, for parameters that are kept where nothing is conjugate.
     """
 
-    log_likelihood: Callable = eqx.field(converter=partial(as_function, name="log_likelihood"))
-    log_prior: Callable = eqx.field(converter=partial(as_function, name="log_prior"))
-    draw_prior: Callable = eqx.field(converter=partial(as_function, name="draw_prior"))
+    log_likelihood: Callable = eqx.field(
+        converter=function_of("log_likelihood", "params", "entries", "item")
+    )
+    log_prior: Callable = eqx.field(converter=function_of("log_prior", "theta"))
+    draw_prior: Callable = eqx.field(converter=function_of("draw_prior", "key"))
     step_size: Array = eqx.field(converter=real("step_size"), default=0.1)
     num_steps: int = eqx.field(static=True, default=5)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 from jaxtyping import PyTree
 
 from .. import _checks
@@ -29,7 +30,9 @@ class AllReduce(Wrapper, BatchEstimator):
     """
 
     inner: BatchEstimator
-    comm: Collective = Collective()
+    comm: Collective = eqx.field(
+        converter=_checks.of_kind("comm", Collective), default=Collective()
+    )
 
     def __check_init__(self):
         _checks.batch_estimator("inner", self.inner, "AllReduce")

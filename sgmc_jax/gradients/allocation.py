@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from .._functions import as_function
+from .._functions import function_of
 from .._types import Data, Position
 
 
@@ -62,7 +62,7 @@ class FunctionAllocation(Allocation):
             item adds to the shapes, given the position. Whole numbers are summed without rounding.
     """
 
-    allocate: Callable = eqx.field(converter=as_function)
+    allocate: Callable = eqx.field(converter=function_of("allocate", "key", "position", "item"))
 
     @property
     def name(self) -> str:

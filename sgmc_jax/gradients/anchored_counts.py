@@ -65,7 +65,7 @@ class AnchoredCounts(MinibatchCounts):
             raise TypeError("AnchoredCounts needs all of the data, but its batcher is Given")
         self.centre = jax.tree.map(_checks.real("centre"), centre)
         self.expected = ExpectedCounts(_zeros, expect)
-        self.rho = _checks.as_real(rho, "rho")
+        self.rho = _checks.one_number("rho", rho)
 
     def check(self, position: Position, data: Data) -> None:
         _returned.like("centre", self.centre, position, "the position")

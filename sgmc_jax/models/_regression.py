@@ -110,6 +110,7 @@ class LabelRegression(LinearModel):
 
 def simulate_rows(key: Any, num_items: int, dim: int, correlation: Any) -> Float[Array, "n d"]:
     """Rows N(0, S) with S_ii = 1 and S_ij = u_ij^|i - j|, u_ij uniform on +-correlation."""
+    _checks.random_key(key)
     _checks.whole("num_items", num_items)
     _checks.whole("dim", dim)
     _checks.positive("correlation", correlation, zero=True)

@@ -85,6 +85,7 @@ class LDA(TopicPrior):
 
     def start(self, key: Any) -> Float[Array, "k v"]:
         """A position to begin from: nearly flat topics, from which no word is far."""
+        _checks.random_key(key)
         return log_gamma(key, jnp.full((self.num_topics, self.vocabulary), _START))
 
     def warm_start(
@@ -101,6 +102,7 @@ class LDA(TopicPrior):
             Newman, Asuncion, Smyth and Welling (2009), Distributed algorithms for topic models,
             algorithm 1, with one document a processor.
         """
+        _checks.random_key(key)
         check_documents(documents, self.vocabulary)
         _checks.whole("sweeps", sweeps)
         return warm_start(self, key, jnp.asarray(documents), sweeps)
@@ -192,6 +194,7 @@ class LDA(TopicPrior):
         Reference:
             Wallach et al. (2009), Evaluation methods for topic models, section 5.1.
         """
+        _checks.random_key(key)
         check_topics("log_topics", log_topics, self.num_topics, self.vocabulary)
         check_documents(documents, self.vocabulary)
         if np.all(np.sum(np.asarray(documents) >= 0, axis=1) < 2):
@@ -237,6 +240,7 @@ class LDA(TopicPrior):
             >>> bool(shares[0, 0] > 0.8), shares[1].tolist()
             (True, [0.5, 0.5])
         """
+        _checks.random_key(key)
         check_topics("log_topics", log_topics, self.num_topics, self.vocabulary)
         check_documents(documents, self.vocabulary)
         _checks.whole("burn_in", burn_in, 0)

@@ -175,6 +175,7 @@ class MatrixFactorization(Ratings):
 
     def start(self, key: Any) -> dict[str, Any]:
         """A position to begin from: small factors, means zero, precisions one."""
+        _checks.random_key(key)
         shapes = self._like()["factors"]
         keys = dict(zip(SIDES, jax.random.split(key), strict=True))
         factors = {side: 0.1 * jax.random.normal(keys[side], shapes[side].shape) for side in SIDES}

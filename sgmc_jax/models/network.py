@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from .. import _checks
+from .. import _checks, _returned
 from .._functions import must_take
 
 
@@ -52,6 +52,7 @@ class TwoLayerNetwork(eqx.Module):
         outputs: int = 10,
         activation: Callable = jax.nn.softmax,
     ):
+        _checks.random_key(key)
         for name, number in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
             _checks.whole(name, number)
         if not callable(activation):
@@ -64,7 +65,11 @@ class TwoLayerNetwork(eqx.Module):
         self.activation = activation
 
     def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
-        return self.second_bias + self.activation(self.first_bias + x @ self.first) @ self.second
+        _checks.shaped("x", x, len(self.first))
+        inner = self.first_bias + x @ self.first
+        outer = self.activation(inner)
+        _returned.like("activation", outer, inner, "the hidden units")
+        return self.second_bias + outer @ self.second
 
 
 class FunctionNetwork(eqx.Module):

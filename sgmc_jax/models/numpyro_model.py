@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
+from .. import _checks
 from .._types import Data, Position
 from ..collective import leading_axis
 from ..model import Model
@@ -92,6 +93,10 @@ def from_numpyro(
     require_numpyro()
     if not callable(model):
         raise TypeError(f"model must be a function, got {type(model).__name__}")
+    if plate is not None:
+        _checks.instance("plate", str, plate)
+    if axis is not None:
+        _checks.instance("axis", int, axis)
     given = _bound(model, args, kwargs)
     run = lambda seed: traced(model, given, {}, None, None, jax.random.key(seed))
     sites = run(0)
@@ -178,6 +183,7 @@ class NumpyroModel(Transformed):
 
     def start(self, key: Any) -> Position:
         """An unconstrained position, uniform in (-2, 2): a `position` of `sample` for chains."""
+        _checks.random_key(key)
 
         def free() -> Position:
             sites = {name: jnp.ones(shape) for name, shape in self.shapes}
@@ -209,6 +215,7 @@ class NumpyroModel(Transformed):
         Returns:
             a dict by site, with the leading axes of the trace.
         """
+        _checks.random_key(key)
         numpyro, density = require_numpyro(), self._density
         draws = self.constrain(trace)
         name, shape = self.shapes[0]
@@ -234,7 +241,16 @@ class NumpyroModel(Transformed):
 
 def _bound(function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
     """A model's arguments by name."""
-    return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+    signature = inspect.signature(function)
+    try:
+        given = dict(signature.bind(*args, **kwargs).arguments)
+    except TypeError as error:
+        raise TypeError(f"args must be arguments of the model, {signature}: {error}") from None
+    for name, value in given.items():
+        for leaf in jax.tree.leaves(value):
+            if isinstance(leaf, np.ndarray):  # what is no array is static, whatever it is
+                _checks.arrays(name, leaf)
+    return given
 
 
 def _rows(given: dict[str, Any], items: Items) -> dict[str, PyTree]:

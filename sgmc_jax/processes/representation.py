@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .. import _returned
 from .._checks import certainly
 from .._functions import as_function
 from ..random.slots import slot_uniform
@@ -108,7 +109,8 @@ class OwnSeries(Representation):
     def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         index = jnp.arange(jnp.zeros(shape, bool).size)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, index)
-        return jax.vmap(self.sample)(keys).reshape(shape)
+        one = lambda key: _returned.scalar("sample_v", self.sample(key))
+        return jax.vmap(one)(keys).reshape(shape)
 
     def logpdf_v(self, v: Array) -> Array:
         return jnp.vectorize(self.log_density)(v)

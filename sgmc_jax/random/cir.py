@@ -60,6 +60,7 @@ def cir(
     _checks.random_key(key)
     named = {"log_theta": log_theta, "shape": shape, "h": h}
     arrays = [_checks.numbers(name, value) for name, value in named.items()]
+    _checks.fitting(**dict(zip(named, arrays, strict=True)))
     dtype = jnp.result_type(*arrays)
     return _draw(key, *(x.astype(dtype) for x in arrays), above=minimum_shape >= 0.5)
 

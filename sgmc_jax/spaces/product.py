@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from .. import _checks, _returned
 from .._types import Position
 from .._types import split as split_key
 from .space import Space, Vector
@@ -95,8 +96,10 @@ class Product(Space):
         try:
             spaces, _, (xs,) = self._parts(x)
         except ValueError as error:
+            kinds = jax.tree.map(lambda space: type(space).__name__, self.spaces, is_leaf=_is_space)
             raise ValueError(
-                f"position must have the structure of the spaces {self.spaces}: {error}"
+                f"position must have the structure of the spaces {_checks.shown(kinds)}, got "
+                f"{_returned.describe(x)}"
             ) from error
         for space, part in zip(spaces, xs, strict=True):
             space.check(part)

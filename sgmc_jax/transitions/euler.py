@@ -11,7 +11,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _tree
 from .._checks import scalar, schedule
-from .noise import NoiseCovariance, NoisyTransition
+from .noise import NoiseCovariance, NoisyTransition, known_covariance
 from .transition import Phase
 
 
@@ -23,7 +23,7 @@ class EulerMomentum(NoisyTransition):
 
     friction: Array = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
-    noise_covariance: NoiseCovariance = NoiseCovariance()
+    noise_covariance: NoiseCovariance = known_covariance()
     uses_field: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
@@ -41,7 +41,7 @@ class EulerLangevin(NoisyTransition):
     """L: `x <- x + h g + N(0, 2 T h - h^2 V)`."""
 
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
-    noise_covariance: NoiseCovariance = NoiseCovariance()
+    noise_covariance: NoiseCovariance = known_covariance()
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._functions import as_function
+from .._functions import function_of
 from .transition import Phase, Transition
 
 
@@ -22,7 +22,7 @@ class ExpandedMeanLangevin(Transition):
     alpha + n, prior shapes and estimated counts; `prior`, a function of the position, gives alpha.
     """
 
-    prior: Callable = eqx.field(converter=as_function)
+    prior: Callable = eqx.field(converter=function_of("prior", "position"))
     random: ClassVar[bool] = True
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True

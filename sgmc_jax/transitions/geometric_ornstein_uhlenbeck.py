@@ -10,8 +10,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import real
-from .noise import NoiseCovariance, NoisyTransition
+from .._checks import real, within
+from .._types import Position
+from .noise import NoiseCovariance, NoisyTransition, known_covariance
 from .transition import Phase
 
 
@@ -23,7 +24,7 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
     """
 
     scale: Array = eqx.field(converter=real("scale"))
-    noise_covariance: NoiseCovariance = NoiseCovariance()
+    noise_covariance: NoiseCovariance = known_covariance()
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
@@ -35,6 +36,15 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
         drift = jax.tree.map(lambda m, y: m.astype(y.dtype) - y, field, y)
         moved = _tree.axpy(1.0, noise, _tree.axpy(-jnp.expm1(-h), drift, y))
         return phase._replace(position=moved, clipped=clipped)
+
+    def __check_init__(self):
+        if not self.scale.size:
+            raise ValueError(f"scale must have a number, got shape {self.scale.shape}")
+
+    def check_position(self, position: Position) -> None:
+        super().check_position(position)
+        for leaf in jax.tree.leaves(position):
+            within("scale", self.scale, leaf)
 
     def variance(self, h: Any, v: Any) -> Array:
         return -(self.scale**2) * jnp.expm1(-2 * h) - jnp.expm1(-h) ** 2 * jnp.asarray(v)

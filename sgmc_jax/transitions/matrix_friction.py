@@ -25,6 +25,7 @@ from .noise import (
     check_symmetric,
     eigen,
     estimated_matrix,
+    known_covariance,
 )
 from .ornstein_uhlenbeck import Friction, Noise, OrnsteinUhlenbeck
 from .transition import Phase, Transition
@@ -87,7 +88,7 @@ class MatrixFriction(Transition):
     On an embedded space; on R^n, A = C.
     """
 
-    friction: FrictionMatrix
+    friction: FrictionMatrix = eqx.field(converter=_checks.of_kind("friction", FrictionMatrix))
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         friction = self.friction.at(phase.space, phase.position)
@@ -109,9 +110,9 @@ class MatrixOrnsteinUhlenbeck(CorrectedTransition):
     covariance, which exist only where V is too large, are set to zero.
     """
 
-    friction: FrictionMatrix
+    friction: FrictionMatrix = eqx.field(converter=_checks.of_kind("friction", FrictionMatrix))
     temperature: Any = eqx.field(converter=_checks.schedule("temperature"), default=1.0)
-    noise_covariance: NoiseCovariance = NoiseCovariance()
+    noise_covariance: NoiseCovariance = known_covariance()
 
     def __check_init__(self):
         self.noise_covariance.matrix(len(self.friction.rates))
@@ -160,9 +161,9 @@ class MatrixEuler(NoisyTransition):
         ValueError: if the covariance is not relative to C, `NoiseCovariance(V, friction.root)`.
     """
 
-    friction: FrictionMatrix
+    friction: FrictionMatrix = eqx.field(converter=_checks.of_kind("friction", FrictionMatrix))
     temperature: Any = eqx.field(converter=_checks.schedule("temperature"), default=1.0)
-    noise_covariance: NoiseCovariance = NoiseCovariance()
+    noise_covariance: NoiseCovariance = known_covariance()
     uses_field: ClassVar[bool] = True
 
     def __check_init__(self):

@@ -42,6 +42,9 @@ class NoiseCovariance(eqx.Module):
     root: Float[Array, "d d"] | None
 
     def __init__(self, covariance: Any = None, root: Array | None = None):
+        root = None if root is None else _checks.as_real(root, "root")
+        if root is not None and not _square(root):
+            raise ValueError(f"root must be a square matrix, got shape {root.shape}")
         self.eigenvalues, self.basis, self.root = None, root, root
         if covariance is None:
             return
@@ -160,6 +163,12 @@ class NoiseCovariance(eqx.Module):
         return ravel_pytree(own)[0]
 
 
+def known_covariance() -> Any:
+    """The field `noise_covariance` of a letter."""
+    kind = _checks.of_kind("noise_covariance", NoiseCovariance)
+    return eqx.field(converter=kind, default=NoiseCovariance())
+
+
 class CorrectedTransition(Transition):
     """A transition with noise that makes up for that of a stochastic gradient.
 
@@ -241,7 +250,7 @@ def eigen(matrix: Array) -> tuple[Array, Array]:
 
 def check_symmetric(name: str, matrix: Array) -> None:
     """Raise unless a matrix is square and, if it is concrete, symmetric."""
-    if matrix.shape[0] != matrix.shape[1]:
+    if not _square(matrix):
         raise ValueError(f"{name} must be square, got shape {matrix.shape}")
     if _checks.is_concrete(matrix) and not np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-8):
         raise ValueError(f"{name} must be symmetric")

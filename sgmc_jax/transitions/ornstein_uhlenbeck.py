@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import scalar, schedule
-from .noise import NoiseCovariance, NoisyTransition
+from .._checks import one_number, scalar, schedule
+from .noise import NoiseCovariance, NoisyTransition, known_covariance
 from .transition import Phase, Transition
 
 
@@ -23,7 +23,7 @@ class OrnsteinUhlenbeck(NoisyTransition):
 
     friction: Array = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
-    noise_covariance: NoiseCovariance = NoiseCovariance()
+    noise_covariance: NoiseCovariance = known_covariance()
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         noise, clipped = self.noise(key, phase, h)
@@ -37,10 +37,15 @@ class OrnsteinUhlenbeck(NoisyTransition):
         return exact - ((1 + decay) * h / 2) ** 2 * v
 
 
+def optional_friction(value: Any) -> Array | None:
+    """A friction, or `None` for the thermostat's."""
+    return None if value is None else one_number("friction", value)
+
+
 class Friction(Transition):
     """F: `v <- exp(-C h) v`; without a friction C of its own it uses the thermostat's."""
 
-    friction: Any = None
+    friction: Array | None = eqx.field(converter=optional_friction, default=None)
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         friction = phase.auxiliary.get("thermostat") if self.friction is None else self.friction
@@ -54,7 +59,7 @@ class Noise(NoisyTransition):
 
     friction: Array = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
-    noise_covariance: NoiseCovariance = NoiseCovariance()
+    noise_covariance: NoiseCovariance = known_covariance()
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         noise, clipped = self.noise(key, phase, h)

@@ -11,11 +11,19 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import scalar, schedule
+from .._checks import one_number, positive, scalar, schedule, truth
 from .._types import Position
 from .transition import Phase, Transition
 
 _LEAST = 1e-30  # in place of a mean square of 0, where g is 0 too
+
+
+def _as_count(freeze_after: Any) -> Array | None:
+    """A number of steps, or `None`."""
+    if freeze_after is None:
+        return None
+    positive("freeze_after", one_number("freeze_after", freeze_after))
+    return jnp.asarray(freeze_after, jnp.int32)
 
 
 class PreconditionedLangevin(Transition):
@@ -32,13 +40,16 @@ class PreconditionedLangevin(Transition):
     decay: Array = eqx.field(converter=scalar("decay"))
     epsilon: Array = eqx.field(converter=scalar("epsilon"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
-    freeze_after: Array | None = None
+    freeze_after: Array | None = eqx.field(converter=_as_count, default=None)
     gamma: bool = eqx.field(static=True, default=False)
     random: ClassVar[bool] = True
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
+
+    def __check_init__(self):
+        truth("gamma", self.gamma)
 
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
         ones = jax.tree.map(jnp.ones_like, position)

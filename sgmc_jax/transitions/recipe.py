@@ -11,10 +11,17 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from .. import _returned
-from .._checks import schedule, truth
+from .._checks import of_kind, schedule, truth
 from .._types import Position
 from ..spaces import Space
-from .noise import NoiseCovariance, add_counts, check_left, eigen, estimated_matrix
+from .noise import (
+    NoiseCovariance,
+    add_counts,
+    check_left,
+    eigen,
+    estimated_matrix,
+    known_covariance,
+)
 from .position_matrix import Divergence, PositionMatrix, dense, times
 from .transition import Phase, Transition
 
@@ -28,10 +35,12 @@ class RecipeEuler(Transition):
     noise are set to zero and counted.
     """
 
-    diffusion: PositionMatrix
-    curl: PositionMatrix | None = None
-    gamma: Divergence = Divergence()
-    noise_covariance: NoiseCovariance = NoiseCovariance()
+    diffusion: PositionMatrix = eqx.field(converter=of_kind("diffusion", PositionMatrix))
+    curl: PositionMatrix | None = eqx.field(
+        converter=of_kind("curl", PositionMatrix, none=True), default=None
+    )
+    gamma: Divergence = eqx.field(converter=of_kind("gamma", Divergence), default=Divergence())
+    noise_covariance: NoiseCovariance = known_covariance()
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     extended: bool = eqx.field(static=True, default=False)
     factor: bool = eqx.field(static=True, default=False)
@@ -44,6 +53,7 @@ class RecipeEuler(Transition):
 
     def __check_init__(self):
         truth("factor", self.factor)
+        truth("extended", self.extended)
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         z, unravel = ravel_pytree(phase.position)

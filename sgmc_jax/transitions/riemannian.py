@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from .._checks import scalar, schedule, truth
+from .._checks import of_kind, scalar, schedule, truth
 from .._types import Position
 from ..spaces import Space
-from .noise import NoiseCovariance, add_counts, check_left
+from .noise import NoiseCovariance, add_counts, check_left, known_covariance
 from .position_matrix import Divergence, PositionMatrix, dense, times
 from .recipe import check_one_covariance, covariance_over, noise_of
 from .transition import Phase, Transition
@@ -22,7 +22,7 @@ from .transition import Phase, Transition
 class InverseMetric(eqx.Module):
     """The inverse of a metric at each position, or a factor R of it, G^-1 = R R'."""
 
-    matrix: PositionMatrix
+    matrix: PositionMatrix = eqx.field(converter=of_kind("matrix", PositionMatrix))
     factor: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
@@ -50,10 +50,10 @@ class RiemannianMomentum(Transition):
     counted.
     """
 
-    metric: InverseMetric
+    metric: InverseMetric = eqx.field(converter=of_kind("metric", InverseMetric))
     friction: Array = eqx.field(converter=scalar("friction"))
-    gamma: Divergence = Divergence()
-    noise_covariance: NoiseCovariance = NoiseCovariance()
+    gamma: Divergence = eqx.field(converter=of_kind("gamma", Divergence), default=Divergence())
+    noise_covariance: NoiseCovariance = known_covariance()
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     random: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
@@ -109,7 +109,7 @@ class RiemannianMomentum(Transition):
 class RiemannianFlow(Transition):
     """X: `x <- x + h R v`, R as it is where x has been."""
 
-    metric: InverseMetric
+    metric: InverseMetric = eqx.field(converter=of_kind("metric", InverseMetric))
     moves: ClassVar[bool] = True
     straight: ClassVar[bool] = True
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
-from .._checks import real
+from .._checks import scalar
 from .._types import Position
 from ..random.gamma import log_gamma
 from .transition import Phase, Transition
@@ -54,7 +54,7 @@ class GammaTotal(_Total):
 class FixedTotal(_Total):
     """S: `theta_k <- total theta_k / sum(theta_k)` for each simplex k, with a constant total."""
 
-    total: Array = eqx.field(converter=real("total"))
+    total: Array = eqx.field(converter=scalar("total"))
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         log_totals = jax.tree.map(

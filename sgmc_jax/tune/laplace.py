@@ -108,6 +108,7 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         Tierney and Kadane (1986), Accurate approximations for posterior moments; Baker, Fearnhead,
         Fox and Nemeth (2019) for starting stochastic gradient samplers at a mode.
     """
+    _checks.random_key(key)
     _checks.arrays("position", position)
     position, data = _tree.strong(position), without_frames("data", data)
     passes = passes_to_tune(model, data)

@@ -11,6 +11,7 @@ import jax
 
 from .. import _checks, _tree
 from .._frames import without_frames
+from .._functions import must_take
 from .._types import Data, Estimator, Kernel, Position
 from ..combinators import require_kernel
 from ..model import Model
@@ -98,6 +99,7 @@ def grid_search(
         Gorham and Mackey (2017), Measuring sample quality with kernels.
     """
     judging = (scale, max_draws, burn_in, max_temperature)
+    _checks.positive("budget", _checks.one_number("budget", budget))
     race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judging, cost)
     race.round(key, budget)
     return race.result()
@@ -166,6 +168,7 @@ def successive_halving(
     """
     _checks.whole("reduction", reduction, 2)
     judging = (scale, max_draws, burn_in, max_temperature)
+    _checks.positive("budget", _checks.one_number("budget", budget))
     race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judging, cost)
     rounds = _num_rounds(len(race.live), reduction)
     for _ in range(rounds):
@@ -194,8 +197,12 @@ def _race(
     cost: Callable[[Setting], float] | None,
 ) -> tuple[Race, Any]:
     """All settings at the start, and the key of the rounds."""
+    _checks.random_key(key)
     _checks.arrays("position", position)
     _checks.whole("num_chains", num_chains)
+    must_take(make_kernel, "make_kernel", None)
+    if cost is not None:
+        must_take(cost, "cost", ("setting",))
     position, data = _tree.strong(position), without_frames("data", data)
     scale_key, key = jax.random.split(key)
     judge = as_judge(scale_key, model, position, data, *judging)
@@ -206,13 +213,26 @@ def _race(
 def _settings(grid: Grid) -> list[Setting]:
     """All combinations of the values of a grid, or the settings as they are."""
     if isinstance(grid, Mapping):
-        values = [list(grid[name]) for name in grid]
+        values = [_values(name, grid[name]) for name in grid]
         settings = [dict(zip(grid, chosen, strict=True)) for chosen in product(*values)]
-    else:
+    elif isinstance(grid, list | tuple) and all(isinstance(each, Mapping) for each in grid):
         settings = [dict(setting) for setting in grid]
+    else:
+        raise TypeError(
+            "grid must be a dict of the values of each argument, or a list of settings, which are "
+            f"dicts, got {_checks.shown(grid)}"
+        )
     if not settings or any(setting.keys() != settings[0].keys() for setting in settings):
         raise ValueError("grid must have at least one setting, and all the same arguments")
     return settings
+
+
+def _values(name: str, values: Any) -> list[Any]:
+    try:
+        return list(values)
+    except TypeError:
+        got = _checks.shown(values)
+        raise TypeError(f"grid[{name!r}] must be the values to be tried, got {got}") from None
 
 
 def _racer(

@@ -22,10 +22,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import sgmc_jax
+from sgmc_jax._checks import shown
 from tests.fuzz.calls import Call, calls
 
 HOME = str(Path(sgmc_jax.__file__).parent)
-ROWS = str(Path(__file__).with_name("rows"))
+HERE = str(Path(__file__).parent)
 REFUSALS = (TypeError, ValueError, ImportError, FloatingPointError)
 X = np.random.default_rng(5).normal(size=(20, 2))  # data by mistake
 SECONDS = 60  # a call that takes longer hangs
@@ -35,7 +36,7 @@ class Fault(NamedTuple):
     """A call that ended as none should."""
 
     name: str
-    spoilt: dict[str, Any]
+    spoilt: dict[str, str]
     error: str
     where: str
 
@@ -60,9 +61,9 @@ def junk() -> list[Any]:
         np.array([None, 1], object),
     ]
     trees = [None, "", "none", [], (), {}, {"a": 1.0}, (1.0, 2.0), [1, 2, 3], (X,), (X, X[:3])]
-    objects = [object(), print, lambda: None, lambda x: x, lambda x: None, object, jnp.sum]
-    own = [sgmc_jax.Sphere(), sgmc_jax.Uniform(3), sgmc_jax.Full(), jax.random.key(1)]
-    return numbers + arrays + trees + objects + own
+    functions = [print, object, lambda: None, lambda x: x, lambda x: None, lambda x: jnp.sum(x)]
+    own = [object(), sgmc_jax.Sphere(), sgmc_jax.Uniform(3), sgmc_jax.Full(), jax.random.key(1)]
+    return numbers + arrays + trees + functions + own
 
 
 def spoil(source: random.Random, call: Call, pool: list[Any]) -> tuple[Call, dict[str, Any]]:
@@ -81,7 +82,7 @@ def fault(error: BaseException) -> str | None:
     own = [i for i, frame in enumerate(frames) if frame.filename.startswith(HOME)]
     if not own:
         return None  # Python's own words for the call itself
-    if any(frame.filename.startswith(ROWS) for frame in frames[own[-1] :]):
+    if any(frame.filename.startswith(HERE) for frame in frames[own[-1] :]):
         return None  # a user's function says it itself
     raised = last.filename.startswith(HOME) and (last.line or "").lstrip().startswith("raise")
     if raised and isinstance(error, REFUSALS) and 10 < len(str(error)) < 600:
@@ -101,7 +102,8 @@ def attempt(name: str, call: Call, spoilt: dict[str, Any]) -> Fault | None:
     except Exception as error:
         where = fault(error)
         text = f"{type(error).__name__}: {str(error)[:150]!r}"
-        return None if where is None else Fault(name, spoilt, text, where)
+        told = {name: shown(value) for name, value in spoilt.items()}
+        return None if where is None else Fault(name, told, text, where)
     finally:
         signal.alarm(0)
     return None

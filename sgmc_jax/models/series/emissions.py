@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from ... import _checks, _returned
-from ..._functions import as_function
+from ..._functions import as_optional, function_of
 
 
 class Emission(eqx.Module):
@@ -74,18 +74,18 @@ class NormalEmission(Emission):
         self.precision_prior = pair
 
     def logprior(self, parameters: PyTree) -> Array:
-        mean, log_scale = parameters["mean"], parameters["log_scale"]
+        mean, log_scale = _named(self, parameters, "mean"), _named(self, parameters, "log_scale")
         a, b = self.precision_prior
         of_mean = -0.5 * ((mean - self.mean) / self.scale) ** 2
         return jnp.sum(of_mean - 2 * a * log_scale - b * jnp.exp(-2 * log_scale))
 
     def loglik(self, parameters: PyTree, row: PyTree) -> Array:
-        mean, log_scale = parameters["mean"], parameters["log_scale"]
+        mean, log_scale = _named(self, parameters, "mean"), _named(self, parameters, "log_scale")
         _one_shape("NormalEmission", row, mean=mean, log_scale=log_scale)
         return jnp.sum(jax.scipy.stats.norm.logpdf(row, mean, jnp.exp(log_scale)))
 
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
-        mean, log_scale = parameters["mean"], parameters["log_scale"]
+        mean, log_scale = _named(self, parameters, "mean"), _named(self, parameters, "log_scale")
         return mean + jnp.exp(log_scale) * jax.random.normal(key, jnp.shape(mean))
 
 
@@ -113,11 +113,11 @@ class PoissonEmission(Emission):
         self.rate_prior = pair
 
     def logprior(self, parameters: PyTree) -> Array:
-        (a, b), log_rate = self.rate_prior, parameters["log_rate"]
+        (a, b), log_rate = self.rate_prior, _named(self, parameters, "log_rate")
         return jnp.sum(a * log_rate - b * jnp.exp(log_rate))
 
     def loglik(self, parameters: PyTree, row: PyTree) -> Array:
-        log_rate = parameters["log_rate"]
+        log_rate = _named(self, parameters, "log_rate")
         _one_shape("PoissonEmission", row, log_rate=log_rate)
         row = jnp.asarray(row, log_rate.dtype)
         return jnp.sum(row * log_rate - jnp.exp(log_rate) - jax.lax.lgamma(row + 1))
@@ -131,7 +131,7 @@ class PoissonEmission(Emission):
             )
 
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
-        return jax.random.poisson(key, jnp.exp(parameters["log_rate"]))
+        return jax.random.poisson(key, jnp.exp(_named(self, parameters, "log_rate")))
 
 
 class CategoricalEmission(Emission):
@@ -143,7 +143,7 @@ class CategoricalEmission(Emission):
 
     Args:
         num_symbols: V, at least 2.
-        concentration: beta > 0.
+        concentration: beta > 0, a number, or (V,).
 
     Raises:
         ValueError, TypeError: if a number is out of its range; if rows are no such symbols, or
@@ -156,10 +156,15 @@ class CategoricalEmission(Emission):
     def __check_init__(self):
         _checks.whole("num_symbols", self.num_symbols, 2)
         _checks.positive("concentration", self.concentration)
+        if self.concentration.shape not in ((), (self.num_symbols,)):
+            raise ValueError(
+                f"concentration must be a number or of shape ({self.num_symbols},), got shape "
+                f"{self.concentration.shape}"
+            )
 
     def log_probabilities(self, parameters: PyTree) -> Array:
         """log P(y = v), (V,)."""
-        logits = parameters["logits"]
+        logits = _named(self, parameters, "logits")
         if jnp.shape(logits) != (self.num_symbols - 1,):
             raise ValueError(
                 f"logits must be of shape ({self.num_symbols - 1},) in each state, num_symbols "
@@ -204,9 +209,13 @@ class FunctionEmission(Emission):
         -2.0
     """
 
-    prior_function: Callable = eqx.field(converter=as_function)
-    loglik_function: Callable = eqx.field(converter=as_function)
-    sample_function: Callable | None = None
+    prior_function: Callable = eqx.field(converter=function_of("prior_function", "parameters"))
+    loglik_function: Callable = eqx.field(
+        converter=function_of("loglik_function", "parameters", "row")
+    )
+    sample_function: Callable | None = eqx.field(
+        converter=lambda f: as_optional(f, "sample_function", ("key", "parameters")), default=None
+    )
 
     def logprior(self, parameters: PyTree) -> Array:
         return self.prior_function(parameters)
@@ -218,6 +227,16 @@ class FunctionEmission(Emission):
         if self.sample_function is None:
             return super().sample(key, parameters)
         return self.sample_function(key, parameters)
+
+
+def _named(emission: Emission, parameters: PyTree, name: str) -> Array:
+    """The parameter of that name."""
+    if not isinstance(parameters, dict) or name not in parameters:
+        raise TypeError(
+            f"parameters of {type(emission).__name__} must be a dict with {name!r}, got "
+            f"{_returned.describe(parameters)}"
+        )
+    return parameters[name]
 
 
 def _numbers(name: str, rows: PyTree) -> None:

@@ -109,7 +109,7 @@ class LinearGaussianStateSpace(SeriesModel):
         _checks.whole("observation_dim", observation_dim)
         _checks.positive("scale", scale)
         self.state_dim, self.observation_dim = state_dim, observation_dim
-        given = _matrices("known", known or {}, self._shapes())
+        given = _matrices("known", {} if known is None else known, self._shapes())
         if set(given) == set(_NAMES):
             raise ValueError("known must leave one of the four matrices to be sampled")
         self.known = given
@@ -121,6 +121,9 @@ class LinearGaussianStateSpace(SeriesModel):
         self.noise_prior = pair
         self.initial = None
         if initial is not None:
+            if not isinstance(initial, tuple | list) or len(initial) != 2:
+                got = _checks.shown(initial)
+                raise TypeError(f"initial must be a pair (mean, covariance), got {got}")
             mean, covariance = (_checks.as_real(x, "initial") for x in initial)
             if (mean.shape, covariance.shape) != ((state_dim,), (state_dim, state_dim)):
                 raise ValueError(
@@ -180,6 +183,7 @@ class LinearGaussianStateSpace(SeriesModel):
         self, key: Any, position: Position, length: int
     ) -> tuple[Float[Array, "t d"], Float[Array, "t m"]]:
         """States and a series of so many rows."""
+        _checks.random_key(key)
         _checks.whole("length", length)
         law, (first_key, key, row_key) = self._law(position), jax.random.split(key, 3)
         normal = lambda key, covariance, *shape: (
@@ -290,6 +294,8 @@ def _matrices(
     what: str, given: Mapping[str, Any], shapes: dict[str, tuple[int, int]]
 ) -> dict[str, Array]:
     """Named matrices of these shapes, those of noise positive definite."""
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} must be a dict of matrices, got {type(given).__name__}")
     if unknown := set(given) - set(_NAMES):
         raise ValueError(f"{what} must name some of {_NAMES}, got {sorted(unknown)}")
     found = {}

@@ -83,11 +83,13 @@ class NonlinearStateSpace(Model):
         self, key: Any, position: Position, series: PyTree, num_particles: int
     ) -> Array:
         """The logarithm of an unbiased estimate of p(y_1:T), by a bootstrap filter."""
+        _checks.random_key(key)
         _checks.whole("num_particles", num_particles)
         return jnp.sum(bootstrap(self, key, position, whole_series(series), num_particles).evidence)
 
     def simulate(self, key: Any, position: Position, length: int) -> Array:
         """States of so many rows, (t, ...)."""
+        _checks.random_key(key)
         _checks.whole("length", length)
         first_key, key = jax.random.split(key)
         first = self.draw_first(first_key, position, 1)
@@ -134,7 +136,7 @@ class ParticleSmoother(Latent):
         algorithm 1, whose sums along paths these are.
     """
 
-    model: NonlinearStateSpace
+    model: NonlinearStateSpace = eqx.field(converter=_checks.of_kind("model", NonlinearStateSpace))
     num_particles: int = eqx.field(static=True)
     exact: ClassVar[bool] = True  # nothing is kept from draw to draw
 

@@ -132,6 +132,7 @@ class StochasticVolatility(NonlinearStateSpace):
         self, key: Any, position: Position, length: int
     ) -> tuple[Float[Array, " t"], Float[Array, " t"]]:
         """Log variances and a series of so many returns."""
+        _checks.random_key(key)
         key, row_key = jax.random.split(key)
         states = self.simulate(key, position, length)
         return states, jnp.exp(0.5 * states) * jax.random.normal(row_key, states.shape)

@@ -89,6 +89,7 @@ class Directions(eqx.Module):
 
     def start(self, key: Any) -> Float[Array, "k v"]:
         """A position to begin from: topics of the prior."""
+        _checks.random_key(key)
         mean_key, topics_key = jax.random.split(key)
         prior = self.prior
         mean = von_mises_fisher(mean_key, prior.mean_direction, prior.prior_concentration)
@@ -106,6 +107,7 @@ class Directions(eqx.Module):
         Reference:
             Dhillon and Modha (2001), Concept decompositions for large sparse text data.
         """
+        _checks.random_key(key)
         check_vectors(documents, self.prior.vocabulary)
         _checks.whole("sweeps", sweeps)
         num = int(np.sum(np.any(np.asarray(documents.values) > 0, axis=1)))

@@ -129,6 +129,7 @@ class SphericalAdmixture(Directions):
             Liu, Zhu and Song (2016), section 5.3, who draw theta anew for every test, which then
             is no exact test of any law.
         """
+        _checks.random_key(key)
         _checks.whole("draws", draws)
         alpha = jnp.broadcast_to(self.prior.alpha, (self.prior.num_topics,))
         theta = jax.random.dirichlet(key, alpha, (draws,))
@@ -213,6 +214,7 @@ class SphericalAdmixture(Directions):
             documents: held-out ones; those without words are left out.
             draws: of theta.
         """
+        _checks.random_key(key)
         topics = self._flat(topics, documents)
         _checks.whole("draws", draws)
         if not np.any(np.asarray(documents.values) > 0):
@@ -234,6 +236,7 @@ class SphericalAdmixture(Directions):
             documents: one without words has the prior's mean.
             proportions: the chain of each document; by default `proportions(draws=50)`.
         """
+        _checks.random_key(key)
         latent = self.proportions(draws=50) if proportions is None else proportions
         topics = self._flat(topics, documents)
         return evaluation.mean_proportions(latent, key, topics, documents)
