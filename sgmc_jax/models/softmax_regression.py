@@ -14,11 +14,12 @@ from ._regression import LabelRegression, simulate_rows
 
 
 def _loglik(predictor: Float[Array, " k"], y: Int[Array, ""]) -> Array:
-    return jax.nn.log_softmax(predictor)[y]
+    return jax.nn.log_softmax(predictor)[jnp.asarray(y, int)]  # of two labels y may be truths
 
 
 def _slope(predictor: Float[Array, " k"], y: Int[Array, ""]) -> Float[Array, " k"]:
-    return jax.nn.one_hot(y, predictor.shape[0], dtype=predictor.dtype) - jax.nn.softmax(predictor)
+    own = jnp.arange(len(predictor)) == y
+    return own.astype(predictor.dtype) - jax.nn.softmax(predictor)
 
 
 class SoftmaxRegression(LabelRegression):

@@ -190,3 +190,15 @@ BAD = [
 def test_bad_input_is_refused(make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         make()
+
+
+@pytest.mark.parametrize("dtype", [bool, "uint8", float])
+def test_two_labels_of_any_type_are_labels(dtype):
+    """Of two columns the softmax is a logistic function of their difference."""
+    rng = np.random.default_rng(0)
+    x, y, w = rng.normal(size=(6, 2)), rng.integers(0, 2, 6), rng.normal(size=(2, 2))
+    loss = SoftmaxRegression(2).log_loss(w, (x, y.astype(dtype)))
+    wanted = LogisticRegression().log_loss(w[:, 1] - w[:, 0], (x, y))
+    np.testing.assert_allclose(loss, wanted, rtol=1e-5)
+    slopes = [SoftmaxRegression(2).slopes(w, (x, z))[1] for z in (y.astype(dtype), y)]
+    np.testing.assert_allclose(*slopes, rtol=1e-5)
