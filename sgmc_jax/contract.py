@@ -46,6 +46,8 @@ class Contract(NamedTuple):
             sums over them, `False` if it would take its part for all of the data, `None` if it
             looks at no data, or sees to that itself.
         cost: that of a step, or `None` if it is not known.
+        moves: how many times a step moves one and the same position by the noise of one batch, if
+            the data is a stream of them.
     """
 
     capacity: int | None = None
@@ -53,6 +55,7 @@ class Contract(NamedTuple):
     streams: bool = False
     shards: bool | None = None
     cost: Cost | None = None
+    moves: int = 0
 
     @classmethod
     def join(cls, contracts: Iterable[Contract]) -> Contract:
@@ -66,6 +69,7 @@ class Contract(NamedTuple):
             streams=all(contract.streams for contract in contracts),
             shards=False if False in shards else True if True in shards else None,
             cost=reduce(Cost.plus, costs) if len(costs) == len(contracts) else None,
+            moves=max((contract.moves for contract in contracts), default=0),
         )
 
 

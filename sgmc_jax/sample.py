@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -219,6 +220,14 @@ def _check_streams(source: Resident | Stream, contract: Contract, kernel: Kernel
         raise TypeError(
             "data is streamed, which needs the batcher Given(total), or a kernel that says "
             f"`streams`: {type(kernel).__name__} would take each batch for all of it"
+        )
+    if isinstance(source, Stream) and contract.moves > 1:
+        name, moves = type(kernel).__name__, contract.moves
+        warnings.warn(
+            f"{name} moves {moves} times by each batch of the stream: its noise widens variances "
+            f"up to {moves} times as much as that of steps with a batch each, such as those of "
+            "sample(..., thin=)",
+            stacklevel=3,
         )
 
 

@@ -256,7 +256,7 @@ class Splitting(Kernel):
         num = _num_estimates([self.pieces[letter] for letter in self.word], self._carries)
         cost = times(num, self.grad.cost)
         shards = holds_collective(self.grad)
-        return Contract(streams=self.grad.streams, shards=shards, cost=cost)
+        return Contract(streams=self.grad.streams, shards=shards, cost=cost, moves=1)
 
     def finite(self, state: SplittingState) -> Array:
         return _tree.all_finite((state.position, state.momentum))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -342,6 +343,12 @@ def batches(num=10**6):
     return (batch(i) for i in range(num))
 
 
+READER = Kernel.from_functions(
+    lambda key, position, data: CountState(position),
+    lambda key, state, data: (CountState(data[0]), None),
+)
+
+
 def run_stream(data, **kwargs):
     return run_sgld(STREAMED, data=data, **({"num_steps": 50} | kwargs))
 
@@ -355,12 +362,28 @@ def test_streams_are_what_they_stream(streamed):
     """A function, an iterator, chunks of any length: the same; and the batches are used in turn."""
     assert equal(streamed.trace, run_stream(batches()).trace)
     assert equal(streamed.trace, run_stream(batches(50), chunk=7).trace)
-    reader = Kernel.from_functions(
-        lambda key, position, data: CountState(position),
-        lambda key, state, data: (CountState(data[0]), None),
-    )
-    seen = sample(KEY, reader, ZERO, batch, num_steps=45, chunk=10).trace
+    seen = sample(KEY, READER, ZERO, batch, num_steps=45, chunk=10).trace
     assert np.array_equal(seen, [batch(i)[0] for i in range(45)])
+
+
+@pytest.mark.parametrize(
+    "kernel", [thin(STREAMED, 2), repeat(STREAMED, 3), cycle(STREAMED, STREAMED)]
+)
+def test_several_moves_by_one_batch_are_told_of(kernel):
+    """The noise of one batch in ten steps is nearly ten times as large as that of ten."""
+    with pytest.warns(UserWarning, match="moves [23] times by each batch of the stream"):
+        run_sgld(kernel, data=batch)
+
+
+def test_one_move_by_each_batch_is_not():
+    once = [repeat(STREAMED, 1), cycle(STREAMED, READER), thin(READER, 3)]
+    once.append(gibbs(x=lambda rest: STREAMED, y=lambda rest: STREAMED))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kernel in once:
+            start = {"x": ZERO, "y": ZERO} if kernel is once[-1] else ZERO
+            run_sgld(kernel, start, batch, num_steps=2)
+        run_sgld(thin(STREAMED, 2), num_steps=2)  # of no stream
 
 
 @pytest.mark.parametrize("make", [lambda: batch, batches], ids=["function", "iterator"])

@@ -103,7 +103,8 @@ class Cycle(Kernel):
         capacities = [c.capacity for c in contracts if c.capacity is not None]
         if len(set(capacities)) > 1:
             raise ValueError(f"the capacity of kernels in a cycle must agree, got {capacities}")
-        return Contract.join(contracts)
+        moves = sum(contract.moves for contract in contracts)  # of one and the same position
+        return Contract.join(contracts)._replace(moves=moves)
 
     def check(self, position: Position, data: Data) -> None:
         for i, kernel in enumerate(self.kernels):

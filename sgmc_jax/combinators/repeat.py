@@ -58,7 +58,8 @@ class Repeat(Kernel):
 
     def contract(self, position: Position) -> Contract:
         contract = self.kernel.contract(position)
-        return contract._replace(cost=times(self.num_steps, contract.cost))
+        moves, cost = self.num_steps * contract.moves, times(self.num_steps, contract.cost)
+        return contract._replace(moves=moves, cost=cost)
 
     def finite(self, state: Any) -> Array:
         return self.kernel.finite(state)
@@ -76,7 +77,7 @@ def repeat(kernel: Kernel, num_steps: int) -> Repeat:
 
     Args:
         kernel: any kernel.
-        num_steps: how many of its steps make one.
+        num_steps: how many of its steps make one. Of a stream all of them are given one batch.
 
     Example:
         >>> import jax
@@ -97,7 +98,7 @@ def thin(kernel: Kernel, num_steps: int) -> Repeat:
 
     Args:
         kernel: any kernel.
-        num_steps: how many of its steps make one.
+        num_steps: how many of its steps make one. Of a stream all of them are given one batch.
 
     Example:
         >>> import jax
