@@ -26,7 +26,9 @@ class Stiefel(ArraySpace):
 
     which is that of the Euclidean metric, not of the canonical one. Then X <- X (3 I - X'X) / 2, a
     step towards its polar factor, and V is projected: rounding errors do not add up, and no
-    direction is preferred, as it would be by a QR decomposition. p = 1 is the sphere.
+    direction is preferred, as it would be by a QR decomposition. p = 1 is the sphere. Square X are
+    of determinant 1 or -1: no geodesic leads from one of these two parts to the other, and a chain
+    samples the part that it begins in.
 
     Raises:
         ValueError: at `sample`'s door, if p > n or X'X is off I by more than 1e-3.
