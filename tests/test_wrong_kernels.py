@@ -10,6 +10,7 @@ import pytest
 
 from sgmc_jax import (
     Batch,
+    Box,
     Estimate,
     Full,
     FunctionModel,
@@ -19,14 +20,18 @@ from sgmc_jax import (
     MinibatchCounts,
     Summand,
     Uniform,
+    bijectors,
     cycle,
     draw,
     find_mode,
     metropolis,
+    scan_kernel,
     scir,
     sghmc,
     sgld,
     sgnht,
+    transitions,
+    tune,
 )
 from sgmc_jax.bnp import BetaBernoulli, FeatureLikelihood, hybrid_features
 from sgmc_jax.kernels import Splitting
@@ -211,8 +216,55 @@ REST = [
     Case("draw of none", lambda: draw(None), "function must be a function, got NoneType"),
     Case(
         "prior of features",
-        lambda: FeatureLikelihood(prior, 3, prior),
+        lambda: FeatureLikelihood(lambda theta, z, x: 0.0, 3, prior),
         "log_prior must be a function, got int",
+    ),
+    Case(
+        "likelihood of features",
+        lambda: FeatureLikelihood(prior, prior, prior),
+        r"log_likelihood must be a function of \(params, entries, item\)",
+    ),
+    Case(
+        "letter of another covariance",
+        lambda: transitions.EulerLangevin(1.0, 0.1),
+        "noise_covariance must be a NoiseCovariance, got float",
+    ),
+    Case(
+        "letters that are none",
+        lambda: Splitting("A", {"A": 1}, Minibatch(VECTOR, Full()), 0.1),
+        r"pieces\['A'\] must be a Transition, got int",
+    ),
+    Case(
+        "support wider than its leaf",
+        lambda: bijectors.Interval(jnp.zeros(3), 1.0).forward(jnp.zeros(())),
+        r"lower must broadcast to its leaf, of shape \(\), got shape \(3,\)",
+        ValueError,
+    ),
+    Case(
+        "box wider than its leaf",
+        lambda: Box(jnp.zeros(3), 1.0).project(ZERO),
+        r"lower must broadcast to its leaf, of shape \(2,\), got shape \(3,\)",
+        ValueError,
+    ),
+    Case(
+        "inner loop from no state",
+        lambda: scan_kernel(KEY, draw(lambda key, data: ZERO), ZERO, None, 2),
+        "state must be one that kernel.init made",
+    ),
+    Case(
+        "grid of a number",
+        lambda: tune.grid_search(
+            *(KEY, FunctionModel(prior, loglik), lambda h: None, {"h": 0.1}, ZERO, X), budget=10.0
+        ),
+        r"grid\['h'\] must be the values to be tried, got 0.1",
+    ),
+    Case(
+        "setting for another kernel",
+        lambda: tune.grid_search(
+            *(KEY, FunctionModel(prior, loglik), lambda h: None, {"step_size": [0.1]}, ZERO, X),
+            budget=10.0,
+        ),
+        r"make_kernel must be a function of \(step_size\)",
     ),
     Case(
         "mode in no steps",

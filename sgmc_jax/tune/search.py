@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
@@ -242,6 +243,13 @@ def _racer(
     data: Data,
     cost: Callable[[Setting], float] | None,
 ) -> Racer:
+    try:
+        inspect.signature(make_kernel).bind(**setting)
+    except ValueError:
+        pass  # of some that are written in C
+    except TypeError as error:
+        wanted = ", ".join(setting)
+        raise TypeError(f"make_kernel must be a function of ({wanted}), as grid: {error}") from None
     kernel = make_kernel(**setting)
     require_kernel(kernel)
     if cost is not None:
