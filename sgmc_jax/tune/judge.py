@@ -60,6 +60,8 @@ def as_judge(
 ) -> Judge:
     """The judge of a model, by exact scores, or of an estimator, by those it draws."""
     _checks.whole("max_draws", max_draws, 2)
+    for name, value in {"burn_in": burn_in, "max_temperature": max_temperature}.items():
+        _checks.one_number(name, value)
     if not 0 <= burn_in < 1:
         raise ValueError(f"burn_in must be a share of the steps, in [0, 1), got {burn_in}")
     if not isinstance(model, Model | Estimator):
