@@ -302,9 +302,7 @@ class Splitting(Kernel):
 def _check_pieces(pieces: Any) -> None:
     """Raise unless it is a dict of letters."""
     if not isinstance(pieces, Mapping):
-        raise TypeError(
-            f"pieces must be a dict of transitions by their letters, got {type(pieces).__name__}"
-        )
+        raise TypeError(f"pieces must be a dict of letters' parts, got {type(pieces).__name__}")
     for letter, piece in pieces.items():
         _checks.instance(f"pieces[{letter!r}]", Transition, piece)
 
