@@ -118,11 +118,7 @@ class Splitting(Kernel):
         _checks.estimator("grad", grad)
         _checks.positive("step_size", step_size)
         _checks.positive("temperature", temperature, zero=True)
-        _check_pieces(pieces)
-        if not isinstance(word, str) or not word or set(word) - set(pieces):
-            raise ValueError(
-                f"word must be made of the letters {sorted(pieces)}, got {_checks.shown(word)}"
-            )
+        _check_word(word, pieces)
         self.word = word
         self.pieces = {letter: pieces[letter] for letter in sorted(set(word))}
         self.grad = grad
@@ -299,12 +295,16 @@ class Splitting(Kernel):
         return all(any(piece.uses_field for piece in part) for part in (before, after))
 
 
-def _check_pieces(pieces: Any) -> None:
-    """Raise unless it is a dict of letters."""
+def _check_word(word: Any, pieces: Any) -> None:
+    """Raise unless it is a word of the letters of a dict of transitions."""
     if not isinstance(pieces, Mapping):
-        raise TypeError(f"pieces must be a dict of letters' parts, got {type(pieces).__name__}")
+        raise TypeError(f"pieces must be a dict of transitions, got {type(pieces).__name__}")
     for letter, piece in pieces.items():
         _checks.instance(f"pieces[{letter!r}]", Transition, piece)
+    if not isinstance(word, str) or not word or set(word) - set(pieces):
+        raise ValueError(
+            f"word must be made of the letters {sorted(pieces)}, got {_checks.shown(word)}"
+        )
 
 
 def _check_noise(
