@@ -59,7 +59,7 @@ def compressed_rows(counts: Any, vocabulary: int) -> tuple[np.ndarray, np.ndarra
         _check_width(sparse.shape[1], vocabulary)
         values, columns, starts = sparse.data, sparse.indices, sparse.indptr
     else:
-        dense = np.asarray(counts)
+        dense = _checks.on_host("counts", counts)
         if dense.ndim != 2:
             raise ValueError(f"counts must be a matrix, a row a document, got shape {dense.shape}")
         _check_width(dense.shape[1], vocabulary)

@@ -72,8 +72,10 @@ class Groups(NamedTuple):
             >>> groups.items.tolist(), groups.size.tolist()
             ([[0, 0, 2], [1, 0, 0]], [3, 1])
         """
-        shape = getattr(counts, "shape", np.shape(counts))
-        words = word_rows(counts, shape[-1] if shape else 0)
+        counts = counts if hasattr(counts, "tocsr") else _checks.on_host("counts", counts)
+        if len(counts.shape) != 2:
+            raise ValueError(f"counts must be a matrix, a row a document, got shape {counts.shape}")
+        words = word_rows(counts, counts.shape[1])
         return cls(np.maximum(words, 0), np.sum(words >= 0, axis=1).astype(np.int32))
 
 

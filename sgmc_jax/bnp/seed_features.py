@@ -69,5 +69,7 @@ def seed_features(
     numbers = {"num_items": num_items, "num_chains": num_chains, "num_steps": num_steps}
     for name, value in (numbers | {"capacity": capacity}).items():
         _checks.whole(name, value)
+    data = without_frames("data", data)
     kernel = collapsed_features(process, family, capacity=capacity)
-    return seeds(key, kernel, without_frames("data", data), **numbers)
+    kernel.check(None, data)
+    return seeds(key, kernel, data, **numbers)

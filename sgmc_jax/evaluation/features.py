@@ -65,6 +65,8 @@ def held_out_error(
     """
     _checks.random_key(key)
     parameters = floating("parameters", parameters, "K", "D")
+    if not len(parameters):
+        raise ValueError(f"parameters must have a feature, got shape {parameters.shape}")
     items = floating("items", items, "n", parameters.shape[1])
     for name, value in {"most": most, "starts": starts, "sweeps": sweeps}.items():
         _checks.whole(name, value)

@@ -105,7 +105,7 @@ def tune_decay(
             f"got {type(kernel).__name__}"
         )
     _checks.positive("decays", decays)
-    arms = np.asarray(decays, kernel.decay.dtype)
+    arms = _checks.doubles("decays", decays).astype(kernel.decay.dtype)
     if arms.ndim != 1 or not arms.size:
         raise ValueError(f"decays must be a sequence of one number or more, got {decays!r}")
     _checks.whole("num_steps", num_steps, 8)

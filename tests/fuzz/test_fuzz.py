@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
+import jax
+import numpy as np
 import pytest
 
 from sgmc_jax import _tree
@@ -55,6 +57,26 @@ def test_a_name_without_a_row_is_seen():
 def test_what_is_spoilt_was_good(name):
     call = CALLS[name]
     call.use(call.function(**call.arguments), call.held)
+
+
+@pytest.mark.parametrize(
+    "name, argument, value",
+    [
+        ("Groups.from_counts", "counts", (np.ones((20, 2)), np.ones((3, 2)))),
+        ("seed_features", "data", np.array([None, 1], object)),
+        ("tune_decay", "decays", lambda x: x),
+        ("LDA", "counts", jax.random.key(0)),
+        ("held_out_error", "parameters", np.zeros((0, 2), np.float32)),
+    ],
+)
+def test_what_was_found_is_refused(name, argument, value):
+    call = CALLS[name]
+    known = call.arguments if argument in call.arguments else call.held
+    assert argument in known
+    fresh = lambda table: {key: value if key == argument else x for key, x in table.items()}
+    spoilt = call._replace(arguments=fresh(call.arguments), held=fresh(call.held))
+    with pytest.raises((TypeError, ValueError), match=f"{argument} must"):
+        spoilt.use(spoilt.function(**spoilt.arguments), spoilt.held)
 
 
 @pytest.mark.full
