@@ -22,6 +22,7 @@ def floating(name: str, value: Any, *shape: str | int) -> Array:
 
 def whole(name: str, value: Any, *shape: str | int) -> Array:
     """The argument as an array of whole numbers or truths, of these lengths."""
+    value = _checks.on_host(name, value) if isinstance(value, list | tuple) else value
     _checks.shaped(name, value, *shape)
     _checks.arrays(name, value)
     dtype = jnp.result_type(value)

@@ -122,6 +122,7 @@ def perplexity(
     Reference:
         Wallach, Murray, Salakhutdinov and Mimno (2009), Evaluation methods for topic models.
     """
+    _checks.number("topics", topics)
     if np.ndim(topics) != 3:
         topics = floating("topics", topics, "K", "V")[None]
         proportions = floating("proportions", proportions, "G", topics.shape[1])[None]

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from .. import _tree
+from .. import _checks, _tree
 from .._functions import function_of
+from .._types import Estimate
 from .transition import Phase, Transition
 
 
@@ -40,6 +41,6 @@ class ExpandedMeanLangevin(Transition):
             # rounding may give an exact 0, whose logarithm is no position
             return jnp.log(jnp.maximum(jnp.abs(moved), jnp.finfo(x.dtype).tiny)).astype(x.dtype)
 
-        alpha = self.prior(phase.position).value
-        moved = jax.tree.map(leaf, phase.position, field, alpha, noise)
+        alpha = _checks.instance("what prior returns", Estimate, self.prior(phase.position))
+        moved = jax.tree.map(leaf, phase.position, field, alpha.value, noise)
         return phase._replace(position=moved)

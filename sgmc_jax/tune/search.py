@@ -199,7 +199,7 @@ def _race(
 ) -> tuple[Race, Any]:
     """All settings at the start, and the key of the rounds."""
     _checks.random_key(key)
-    _checks.arrays("position", position)
+    _checks.real_position(position)
     _checks.whole("num_chains", num_chains)
     must_take(make_kernel, "make_kernel", None)
     if cost is not None:

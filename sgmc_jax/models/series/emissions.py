@@ -240,8 +240,11 @@ def _named(emission: Emission, parameters: PyTree, name: str) -> Array:
 
 
 def _numbers(name: str, rows: PyTree) -> None:
-    if _returned.dtype_of(rows) is None:
+    dtype = _returned.dtype_of(rows)
+    if dtype is None:
         raise TypeError(f"the series must be one array for {name}, got {_returned.describe(rows)}")
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        raise TypeError(f"the series must be of real numbers for {name}, got {dtype}")
 
 
 def _one_shape(name: str, row: PyTree, **parameters: Array | int) -> None:
