@@ -103,7 +103,8 @@ class Interval(Bijector):
         _checks.finite("upper", self.upper)
         _checks.fitting(lower=self.lower, upper=self.upper)
         if _checks.certainly(lambda lower, upper: lower >= upper, self.lower, self.upper):
-            raise ValueError(f"lower must be below upper, got {self.lower} and {self.upper}")
+            got = f"{_checks.shown(self.lower)} and {_checks.shown(self.upper)}"
+            raise ValueError(f"lower must be below upper, got {got}")
 
     def forward(self, z: Array) -> Array:
         lower, upper = _fitted("lower", self.lower, z), _fitted("upper", self.upper, z)

@@ -71,6 +71,7 @@ def as_judge(
     _checks.positive("max_temperature", max_temperature)
     if scale is None:
         scale = _scale(key, model, position, data)
+    _checks.arrays("scale", scale)
     for leaf in jax.tree.leaves(scale):
         _checks.positive("scale", leaf)
     if jax.tree.structure(scale) == jax.tree.structure(0) and jnp.ndim(scale) == 0:

@@ -70,6 +70,7 @@ def test_what_is_spoilt_was_good(name):
         ("perplexity", "topics", (np.ones((20, 2)), np.ones((3, 2)))),
         ("topic_counts", "size", (1.0, 2.0)),
         ("successive_halving", "position", 1),
+        ("successive_halving", "scale", print),
         ("PoissonEmission", "data", np.ones((20, 2), complex)),
         ("ExpandedMean", "prior", lambda x: x),
     ],
