@@ -6,39 +6,10 @@ import numpy as np
 import pytest
 
 from sgmc_jax import Dist, sample
-from sgmc_jax.bnp import (
-    BetaBernoulli,
-    DirichletCategorical,
-    DirichletProcess,
-    Groups,
-    HierarchicalDirichletProcess,
-    LinearGaussian,
-    NormalKnownCovariance,
-    default_sampler,
-)
+from sgmc_jax.bnp import default_sampler
+from tests.bnp.many_items import FEATURES, MIXTURE, TOPICS, documents, images, points, purity
 
 KEY = jax.random.key(0)
-MIXTURE = DirichletProcess(1.0), NormalKnownCovariance(jnp.zeros(2), 1.0, 25.0)
-TOPICS = HierarchicalDirichletProcess(1.0, 1.0), DirichletCategorical(0.1, size=40)
-FEATURES = BetaBernoulli(1.0), LinearGaussian(6, 0.5, 3.0)
-
-
-def points(num=1_200):
-    rng = np.random.default_rng(0)
-    centres = 10.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 2]])
-    return jnp.asarray(centres[np.arange(num) % 5] + rng.normal(size=(num, 2)), jnp.float32)
-
-
-def documents(num=120, length=40):
-    """Each of one of four topics of ten words of its own."""
-    rng = np.random.default_rng(1)
-    return Groups.from_list([10 * (i % 4) + rng.integers(0, 10, length) for i in range(num)])
-
-
-def images(num=1_500):
-    rng = np.random.default_rng(2)
-    made = rng.integers(0, 2, (num, 3)) @ (4.0 * np.eye(3, 6)) + 0.5 * rng.normal(size=(num, 6))
-    return jnp.asarray(made, jnp.float32)
 
 
 def run(parts, data, num_steps, start="chosen", **args):
@@ -47,22 +18,15 @@ def run(parts, data, num_steps, start="chosen", **args):
     return sample(KEY, kernel, position, data, num_steps=num_steps, **args).trace.local
 
 
-def purity(labels, truth):
-    """The share of items that are of the commonest truth in their cluster."""
-    table = np.zeros((labels.max() + 1, truth.max() + 1))
-    np.add.at(table, (labels.ravel(), truth.ravel()), 1)
-    return table.max(1).sum() / labels.size
-
-
 def check_topics(start):
-    data = documents()
+    data = documents(120)
     labels = run(TOPICS, data, 30, start)["assignment"][-1]
     assert purity(labels, data.items // 10) > 0.98
 
 
 @pytest.mark.full
 def test_clusters_are_found():
-    labels = run(MIXTURE, points(), 60)["assignment"][-1]
+    labels = run(MIXTURE, points(1_200), 60)["assignment"][-1]
     assert np.sum(np.bincount(labels) > 24) == 5
     assert purity(labels, np.arange(1_200) % 5) > 0.99
 
@@ -80,7 +44,7 @@ def test_from_one_topic_they_are_not():
 
 @pytest.mark.full
 def test_features_are_found():
-    X = images()
+    X = images(1_500)
     features = run(FEATURES, X, 20)["features"][-1]
     used = features[:, features.sum(0) > 0.1 * len(X)]
     present = np.asarray(X)[:, :3] > 2.0
@@ -91,11 +55,11 @@ def test_features_are_found():
 @pytest.mark.parametrize(
     "parts, data, shards, said",
     [
-        (MIXTURE, points(), 1, "6 blocks, 16 slots, one cluster"),
+        (MIXTURE, points(1_200), 1, "6 blocks, 16 slots, one cluster"),
         (MIXTURE, points(7), 4, "4 blocks, 16 slots, one cluster"),
-        (TOPICS, documents(), 1, "5 blocks, 40 slots, 20 clusters"),
+        (TOPICS, documents(120), 1, "5 blocks, 40 slots, 20 clusters"),
         (TOPICS, documents(3), 8, "8 blocks, 40 slots, 20 clusters"),
-        pytest.param(FEATURES, images(), 3, "9 blocks, 16 slots, 3", marks=pytest.mark.full),
+        pytest.param(FEATURES, images(1_500), 3, "9 blocks, 16 slots, 3", marks=pytest.mark.full),
     ],
 )
 def test_what_is_chosen(parts, data, shards, said):
@@ -109,10 +73,10 @@ def test_what_is_chosen(parts, data, shards, said):
 
 def test_unfit_arguments_are_told():
     with pytest.raises(TypeError, match="mixture, of groups or of features, got DirichletProcess"):
-        default_sampler(KEY, MIXTURE[0], FEATURES[1], points())
+        default_sampler(KEY, MIXTURE[0], FEATURES[1], points(1_200))
     with pytest.raises(TypeError, match="data must be Groups"):
-        default_sampler(KEY, *TOPICS, points())
+        default_sampler(KEY, *TOPICS, points(1_200))
     with pytest.raises(ValueError, match="data must be of shape"):
-        default_sampler(KEY, *MIXTURE, points()[:, :1])
+        default_sampler(KEY, *MIXTURE, points(1_200)[:, :1])
     with pytest.raises(ValueError, match="shards must be"):
-        default_sampler(KEY, *MIXTURE, points(), shards=0)
+        default_sampler(KEY, *MIXTURE, points(1_200), shards=0)

@@ -10,13 +10,8 @@ import pytest
 
 from sgmc_jax import Dist, ShardMap, Vmap, cycle, sample, thin
 from sgmc_jax.bnp import (
-    BetaBernoulli,
     BetaProcess,
-    DirichletCategorical,
     DirichletProcess,
-    Groups,
-    HierarchicalDirichletProcess,
-    LinearGaussian,
     NormalKnownCovariance,
     asynchronous_mixture,
     auxiliary_mixture,
@@ -33,32 +28,19 @@ from sgmc_jax.bnp import (
     uncollapsed_mixture,
 )
 from sgmc_jax.processes import Bernoulli
+from tests.bnp.many_items import (
+    FEATURES,
+    MIXTURE,
+    TOPICS,
+    WORDS,
+    documents,
+    images,
+    points,
+    purity,
+    table,
+)
 
 KEY = jax.random.key(0)
-MIXTURE = DirichletProcess(1.0), NormalKnownCovariance(jnp.zeros(2), 1.0, 25.0)
-WORDS = DirichletCategorical(0.1, size=40)
-TOPICS = HierarchicalDirichletProcess(1.0, 1.0), WORDS
-FEATURES = BetaBernoulli(1.0), LinearGaussian(6, 0.5, 3.0)
-
-
-def points(num=400):
-    """Five clusters, far from each other."""
-    rng = np.random.default_rng(0)
-    centres = 10.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1], [2, 2]])
-    return jnp.asarray(centres[np.arange(num) % 5] + rng.normal(size=(num, 2)), jnp.float32)
-
-
-def documents(num=20, length=40):
-    """Each of one of four topics of ten words of its own."""
-    rng = np.random.default_rng(1)
-    return Groups.from_list([10 * (i % 4) + rng.integers(0, 10, length) for i in range(num)])
-
-
-def images(num=1_000):
-    """Each with some of three features."""
-    rng = np.random.default_rng(2)
-    made = rng.integers(0, 2, (num, 3)) @ (4.0 * np.eye(3, 6)) + 0.5 * rng.normal(size=(num, 6))
-    return jnp.asarray(made, jnp.float32)
 
 
 @pytest.mark.parametrize(
@@ -74,16 +56,15 @@ def images(num=1_000):
 )
 def test_many_points_begin_in_clusters_and_few_in_one(make):
     kernel = make(*MIXTURE)
-    labels = kernel.starter(points())(KEY).local["assignment"]
-    table = np.zeros((16, 5))
-    np.add.at(table, (np.asarray(labels), np.arange(400) % 5), 1)
-    assert np.all(table.max(1) == table.sum(1)) and np.sum(table.any(1)) == 14
+    labels = kernel.starter(points(400))(KEY).local["assignment"]
+    counts = table(np.asarray(labels), np.arange(400) % 5)
+    assert np.all(counts.max(1) == counts.sum(1)) and np.sum(counts.any(1)) == 14
     assert kernel.starter(points(199)) is None
 
 
 @pytest.mark.parametrize("kernel", [hybrid_hdp(*TOPICS), slice_bnb(BetaProcess(1.0, 2.0), WORDS)])
 def test_many_words_begin_in_topics_at_random(kernel):
-    labels = kernel.starter(documents())(KEY).local["assignment"]
+    labels = kernel.starter(documents(20))(KEY).local["assignment"]
     assert labels.shape == (20, 40) and np.all(np.bincount(labels.ravel(), minlength=14) > 20)
     assert kernel.starter(documents(4)) is None
 
@@ -92,10 +73,10 @@ def test_many_words_begin_in_topics_at_random(kernel):
 @pytest.mark.parametrize("make", [hybrid_features, slice_features])
 def test_many_items_begin_with_the_features_of_some(make):
     kernel = make(*FEATURES)
-    features = np.asarray(kernel.starter(images())(KEY).local["features"])
+    features = np.asarray(kernel.starter(images(1_000))(KEY).local["features"])
     assert features.shape == (1_000, 16) and np.sum(features.any(1)) <= 100
     found = [np.flatnonzero(u) for u in features.T if u.sum() > 10]
-    present = np.asarray(images())[:, :3] > 2.0
+    present = np.asarray(images(1_000))[:, :3] > 2.0
     assert len(found) == 3 and {int(present[rows].all(0).argmax()) for rows in found} == {0, 1, 2}
     assert kernel.starter(images(999)) is None
 
@@ -104,23 +85,23 @@ def test_features_without_a_start_are_told():
     series = bondesson(BetaProcess(1.0, 2.0))
     kernel = slice_crm(series, Bernoulli(), FEATURES[1])
     with pytest.warns(UserWarning, match="position=None begins with one feature, which a chain of"):
-        assert kernel.starter(images()) is None
+        assert kernel.starter(images(1_000)) is None
 
 
 def test_combinators_pass_the_start_on():
-    plain = hybrid_mixture(*MIXTURE).starter(points())(KEY)
+    plain = hybrid_mixture(*MIXTURE).starter(points(400))(KEY)
     for made in [
         thin(hybrid_mixture(*MIXTURE), 2),
         cycle(hybrid_mixture(*MIXTURE), split_merge(*MIXTURE)),
         cycle(split_merge(*MIXTURE), thin(hybrid_mixture(*MIXTURE), 2)),
     ]:
-        start = made.starter(points())(KEY)
+        start = made.starter(points(400))(KEY)
         np.testing.assert_array_equal(start.local["assignment"], plain.local["assignment"])
-    assert cycle(split_merge(*MIXTURE), split_merge(*MIXTURE)).starter(points()) is None
+    assert cycle(split_merge(*MIXTURE), split_merge(*MIXTURE)).starter(points(400)) is None
 
 
 def test_a_run_begins_there_each_chain_by_itself():
-    run = sample(KEY, split_merge_after(), None, points(), num_steps=1, num_chains=3)
+    run = sample(KEY, split_merge_after(), None, points(400), num_steps=1, num_chains=3)
     labels = run.trace.local["assignment"][:, 0]
     assert not np.array_equal(labels[0], labels[1])
     for own in labels:
@@ -137,8 +118,8 @@ def split_merge_after():
 def test_shards_begin_where_one_device_does(engine):
     kernel = hybrid_mixture(*MIXTURE, blocks=8)
     args = {"num_steps": 5, "num_chains": 2}
-    own = sample(KEY, kernel, None, points(), **args).trace.local["assignment"]
-    other = sample(KEY, kernel, None, points(), engine=engine, **args).trace.local["assignment"]
+    own = sample(KEY, kernel, None, points(400), **args).trace.local["assignment"]
+    other = sample(KEY, kernel, None, points(400), engine=engine, **args).trace.local["assignment"]
     np.testing.assert_array_equal(own, other)
 
 
@@ -146,12 +127,12 @@ def test_shards_begin_where_one_device_does(engine):
 def test_a_stack_of_kernels_begins_so():
     make = lambda a: hybrid_mixture(DirichletProcess(a), MIXTURE[1])
     kernels = eqx.filter_vmap(make)(jnp.array([0.5, 2.0]))
-    run = sample(KEY, kernels, None, points(), num_steps=2, kernel_axis=0)
+    run = sample(KEY, kernels, None, points(400), num_steps=2, kernel_axis=0)
     assert all(len(np.unique(own)) > 5 for own in run.trace.local["assignment"][:, 0])
 
 
 def test_unfit_items_are_told_before_they_are_put_in_clusters():
-    bad = points().at[3, 1].set(jnp.nan)
+    bad = points(400).at[3, 1].set(jnp.nan)
     with pytest.raises(ValueError, match="data must be finite"):
         sample(KEY, slice_mixture(*MIXTURE), None, bad, num_steps=1)
 
@@ -165,12 +146,10 @@ def test_clusters_are_found_from_it_and_not_from_one():
     x = jnp.asarray(x, jnp.float32)
     kernel = slice_mixture(DirichletProcess(1.0), NormalKnownCovariance(jnp.zeros(8), 1.0, 20.0))
 
-    def purity(start):
-        """The share of points that are of the commonest truth in their cluster."""
-        labels = sample(KEY, kernel, start, x, num_steps=40).trace.local["assignment"][-1]
-        table = np.zeros((labels.max() + 1, 12))
-        np.add.at(table, (labels, truth), 1)
-        return table.max(1).sum() / len(x)
+    def found(start):
+        return purity(
+            sample(KEY, kernel, start, x, num_steps=40).trace.local["assignment"][-1], truth
+        )
 
-    assert purity(None) > 0.99
-    assert purity(Dist({}, {"assignment": jnp.zeros(3_000, jnp.int32)})) < 0.9
+    assert found(None) > 0.99
+    assert found(Dist({}, {"assignment": jnp.zeros(3_000, jnp.int32)})) < 0.9
