@@ -212,7 +212,7 @@ def check_group_start(family: Family, capacity: int, position: Any, data: PyTree
 
 
 def _clusters(capacity: int) -> int:
-    """How many to begin with: as many as leave slots for births, of which the most are 20."""
+    """How many to begin with: an eighth of the slots is left for births, and 20 are enough."""
     return min(capacity - capacity // 8, _MOST)
 
 
