@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import jax
 import jax.numpy as jnp
@@ -41,9 +41,13 @@ class States:
         assert weight[self.edge].sum() < 1e-4
         return weight @ np.concatenate(parts, axis=1)
 
+    @cached_property
+    def _spectrum(self):
+        return np.linalg.eigh(self.gram)
+
     def log_likelihood(self, noise, scale, x=X):
         """log p(x | Z) of every state: x has covariance s^2 I + s_A^2 Z Z' in each dimension."""
-        values, vectors = np.linalg.eigh(self.gram)
+        values, vectors = self._spectrum
         square = np.sum((np.swapaxes(vectors, 1, 2) @ x) ** 2, axis=2)
         variance = noise**2 + scale**2 * values
         return -0.5 * np.sum(square / variance + x.shape[1] * np.log(variance), axis=1)

@@ -6,6 +6,7 @@ else for an eighth as long, in 256 chains at most, and sees errors down to some 
 
 import jax
 import numpy as np
+import pytest
 
 from sgmc_jax import sample
 
@@ -63,6 +64,25 @@ def check_mean(values, expected, tolerance):
 def check_law(values, expected, tolerance):
     """`check_mean` of what `run_law` or `fewer` made: if they are fewer, of a wider tolerance."""
     check_mean(values, expected, wider(tolerance))
+
+
+def fault_is_seen(check, *args, **kwargs):
+    """`check` fails by standard errors, as it must while a fault is planted.
+
+    Where it would run at full length an eighth is tried first: most faults are seen by then.
+    """
+    length = at_length()
+    try:
+        for full in sorted({False, length}):
+            choose_length(full)
+            try:
+                check(*args, **kwargs)
+            except AssertionError as error:
+                if "standard errors" in str(error):
+                    return
+    finally:
+        choose_length(length)
+    pytest.fail(f"no fault seen at {'full' if length else 'an eighth of the'} length")
 
 
 def chain_means(trace, function):
