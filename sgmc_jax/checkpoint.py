@@ -31,7 +31,7 @@ class Checkpoint:
 
     Args:
         path: a folder, made if missing.
-        fingerprint: what must agree for a run to be continued, by name.
+        fingerprint: what must agree for a run to be continued, by name, as far as both tell of it.
 
     Raises:
         ValueError: on loading, if the fingerprint differs; the message names what does. And if a
@@ -57,7 +57,8 @@ class Checkpoint:
             return None
         state, meta = _read(self.path / _STATE)
         there = meta["fingerprint"]
-        other = [name for name, value in self.fingerprint.items() if there.get(name) != value]
+        # of the code of functions one version of Python tells, and another does not
+        other = [name for name, own in self.fingerprint.items() if there.get(name, own) != own]
         if other:
             raise ValueError(
                 f"checkpoint {self.path} belongs to another run, with another {', '.join(other)}: "

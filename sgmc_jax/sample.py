@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from . import _checks, _tree
+from ._code import told_of_code
 from ._functions import must_take
 from ._types import Data, Kernel, Keys, Position
 from .checkpoint import Checkpoint, fingerprint
@@ -22,7 +23,7 @@ from .run import MadeWith, Run
 from .runner.chains import Chains, one_kernel
 from .runner.guard import guarded_step
 from .runner.host import Host
-from .runner.keys import root, roots_of, step_keys
+from .runner.keys import must_be_index, root, roots_of, step_keys
 from .runner.plan import Plan
 from .runner.programs import Layout
 from .runner.start import Start
@@ -41,6 +42,8 @@ def scan_kernel(
     data: Data,
     num_steps: int,
     record: Callable | None = None,
+    *,
+    first_step: Any = 0,
 ) -> tuple[Any, PyTree]:
     """The pure inner loop: `num_steps` steps of one chain, to be jitted or vmapped by its caller.
 
@@ -52,6 +55,9 @@ def scan_kernel(
         num_steps: how many steps, static.
         record: `(state, info) -> what to keep`; by default the position. `info.finite` tells
             whether the chain is still finite; one that is not stays at its last finite state.
+        first_step: the index of the first step, by which schedules, epochs and warm starts go: of a
+            state that has made steps already, their number. It may be traced. With one and the same
+            key a loop that goes on so makes the steps of a longer one.
 
     Returns:
         the last state, and what was kept of each step, stacked.
@@ -68,13 +74,14 @@ def scan_kernel(
     require_kernel(kernel)
     _checks.random_key(key)
     _checks.whole("num_steps", num_steps, 0)
+    must_be_index("first_step", first_step)
     if record is not None:
         must_take(record, "record", ("state", "info"))
     _check_state(kernel, state, data)
     record = record_position if record is None else record
     roots, impl = roots_of(key)
     noise, batch = (root(raw, 0, impl) for raw in (roots.noise, roots.batch))
-    keys = step_keys(noise, batch, jnp.arange(num_steps))
+    keys = step_keys(noise, batch, first_step + jnp.arange(num_steps))
 
     def one(carry: tuple, keys: Keys) -> tuple:
         state, stopped = carry
@@ -208,10 +215,10 @@ def sample(
     chains.start(start, source.first)
     host = Host(chains, source, start.num_steps, num_steps, burn_in, made_with)
     if checkpoint is not None:
-        own = plan._replace(comm=None, num_rows=None, num_items=None, whole_blocks=False)
-        static = (own, num_chains, burn_in, thin, start.num_steps)
-        prints = fingerprint(key=tuple(roots), kernel=kernel, settings=static)
-        host.resume(Checkpoint(checkpoint, prints | data_fingerprint(source)))
+        static = (plan.settings, num_chains, burn_in, thin, start.num_steps)
+        code = told_of_code((kernel, record, reduce))
+        own = fingerprint(key=tuple(roots), kernel=kernel, settings=static, **code)
+        host.resume(Checkpoint(checkpoint, own | data_fingerprint(source)))
     return host.run(chunk, progress, on_error)
 
 
@@ -283,7 +290,8 @@ def _check_state(kernel: Kernel, state: Any, data: Data) -> None:
         raise TypeError(f"state must be one that kernel.init made, got {_checks.shown(state)}")
     if all(map(_checks.is_concrete, jax.tree.leaves((kernel, state, data)))):
         _checks.arrays("data", data)
-        kernel.check(state.position, data)
+        with jax.ensure_compile_time_eval():  # what its caller compiles may have captured them all
+            kernel.check(state.position, data)
 
 
 def _check_axis(name: str, value: Any) -> None:

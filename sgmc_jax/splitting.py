@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 
 from . import _checks, _returned, _tree
 from ._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
+from ._word import carries, check_noise, check_word, num_estimates
 from .collective import holds_collective
 from .contract import Contract, times
 from .spaces import Euclidean, Space
@@ -118,7 +119,7 @@ class Splitting(Kernel):
         _checks.estimator("grad", grad)
         _checks.positive("step_size", step_size)
         _checks.positive("temperature", temperature, zero=True)
-        _check_word(word, pieces)
+        check_word(word, pieces)
         self.word = word
         self.pieces = {letter: pieces[letter] for letter in sorted(set(word))}
         self.grad = grad
@@ -126,7 +127,7 @@ class Splitting(Kernel):
         self.space = Euclidean() if space is None else as_space(space)
         self.temperature = _checks.as_schedule("temperature", temperature)
         estimated = type(grad).__name__ if grad.tells_covariance else None
-        _check_noise(word, self.pieces, grad, estimated)
+        check_noise(word, self.pieces, grad, estimated)
         for letter, piece in self.pieces.items():
             if piece.straight and not (self.space.embedded and isinstance(self.space, Euclidean)):
                 name = f"piece {letter!r}, {type(piece).__name__},"
@@ -159,8 +160,10 @@ class Splitting(Kernel):
         return self._renewed(self.grad.retarget, as_keys(key), self._heated(state), data, stale)
 
     def made_with(self) -> PyTree:
-        # neither step size nor letters, so that a run may go on with others
-        return self.grad, self.space, self.temperature
+        # the letters' kinds, for they keep what others do not; no numbers of theirs, and no step
+        # size, so that a run may go on with others
+        kinds = {letter: type(piece) for letter, piece in self.pieces.items()}
+        return self.word, kinds, self.grad, self.space, self.temperature
 
     def _heated(self, state: SplittingState) -> SplittingState:
         """The state at this kernel's temperature: the law of v / sqrt(T) knows no other block.
@@ -208,7 +211,7 @@ class Splitting(Kernel):
         pieces = [letters[letter] for letter in self.word]
         random = [piece for piece in pieces if piece.random]
         noise_keys = iter(split(keys.noise, max(1, len(random))))
-        batch_keys = iter(split(keys.batch, max(1, _num_estimates(pieces, self._carries))))
+        draws = iter(_one_by_one(keys, num_estimates(pieces)))
 
         gradient, fresh, estimator = state.gradient, self._carries, state.estimator
         covariance = gradient.covariance if fresh else None
@@ -218,8 +221,7 @@ class Splitting(Kernel):
         for letter in self.word:
             piece = letters[letter]
             if piece.uses_field and not fresh:
-                draw = Keys(keys.noise, next(batch_keys), keys.count)
-                gradient, estimator = self._estimate(draw, estimator, phase.position, data)
+                gradient, estimator = self._estimate(next(draws), estimator, phase.position, data)
                 told = {"covariance": gradient.covariance, "curvature": gradient.curvature}
                 phase, fresh = phase._replace(**told), True
             noise_key = next(noise_keys) if piece.random else None
@@ -249,8 +251,7 @@ class Splitting(Kernel):
         return SplittingState(*kept, then), info
 
     def contract(self, position: Position) -> Contract:
-        num = _num_estimates([self.pieces[letter] for letter in self.word], self._carries)
-        cost = times(num, self.grad.cost)
+        cost = times(num_estimates(self._in_turn), self.grad.cost)
         shards = holds_collective(self.grad)
         return Contract(streams=self.grad.streams, shards=shards, cost=cost, moves=1)
 
@@ -286,43 +287,12 @@ class Splitting(Kernel):
         return estimate, estimator
 
     @property
+    def _in_turn(self) -> list[Transition]:
+        return [self.pieces[letter] for letter in self.word]
+
+    @property
     def _carries(self) -> bool:
-        """Whether a step begins and ends with a use of the field at one and the same position."""
-        pieces = [self.pieces[letter] for letter in self.word]
-        moves = [i for i, piece in enumerate(pieces) if piece.moves]
-        before = pieces[: moves[0] + 1 if moves else 1]
-        after = pieces[moves[-1] + 1 if moves else 0 :]
-        return all(any(piece.uses_field for piece in part) for part in (before, after))
-
-
-def _check_word(word: Any, pieces: Any) -> None:
-    """Raise unless it is a word of the letters of a dict of transitions."""
-    if not isinstance(pieces, Mapping):
-        raise TypeError(f"pieces must be a dict of transitions, got {type(pieces).__name__}")
-    for letter, piece in pieces.items():
-        _checks.instance(f"pieces[{letter!r}]", Transition, piece)
-    if not isinstance(word, str) or not word or set(word) - set(pieces):
-        raise ValueError(
-            f"word must be made of the letters {sorted(pieces)}, got {_checks.shown(word)}"
-        )
-
-
-def _check_noise(
-    word: str, pieces: dict[str, Transition], grad: Estimator, estimated: str | None
-) -> None:
-    """Raise if a covariance is told that no letter subtracts, or one that must not be."""
-    if estimated and not any(piece.corrects for piece in pieces.values()):
-        raise ValueError(
-            f"grad, {estimated}, tells the covariance of its noise, which no letter of the word "
-            f"{word!r} can subtract"
-        )
-    given = any(piece.subtracts for piece in pieces.values())
-    if not grad.independent and (estimated or given):
-        raise ValueError(
-            "noise_covariance cannot be subtracted from the noise of batches that depend on those "
-            "of earlier steps, such as Epoch's, which adds up to nearly nothing: let them be "
-            "Uniform"
-        )
+        return carries(self._in_turn)
 
 
 def _auxiliary(pieces: dict[str, Transition], position: Position) -> dict[str, PyTree]:
@@ -336,13 +306,11 @@ def _auxiliary(pieces: dict[str, Transition], position: Position) -> dict[str, P
     return kept
 
 
-def _num_estimates(pieces: list[Transition], fresh: bool) -> int:
-    """The number of estimates of a step, which begins with a fresh one or without."""
-    count = 0
-    for piece in pieces:
-        count += piece.uses_field and not fresh
-        fresh = (fresh or piece.uses_field) and not piece.moves
-    return count
+def _one_by_one(keys: Keys, number: int) -> list[Keys]:
+    """Keys of each of a step's estimates, whose batches are counted on from step to step."""
+    count = lambda i: None if keys.count is None else keys.count * number + i
+    each = enumerate(split(keys.batch, max(1, number)))
+    return [Keys(keys.noise, key, count(i)) for i, key in each]
 
 
 def _norm(gradient: Estimate | None) -> Array:

@@ -24,14 +24,17 @@ from sgmc_jax import (
     Uniform,
     Vmap,
     cycle,
+    hmc,
     mala,
+    psgld,
     repeat,
     sample,
+    scan_kernel,
     sghmc,
     sgld,
     sgnht,
 )
-from sgmc_jax.runner import chains
+from sgmc_jax.runner import chains, programs
 from tests.composition.slots import BirthAndDeath, X
 
 KEY = jax.random.key(0)
@@ -128,10 +131,69 @@ def test_nor_is_it_inside_of_a_combinator():
     assert eqx.tree_equal(mala(exact, 0.1).made_with(), mala(exact, 0.2).made_with())
 
 
+EXACT = Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full())
+SAMPLERS = {
+    "sgld": sgld(EXACT, 0.1),
+    "sghmc": sghmc(EXACT, 0.1, 1.0),
+    "baoab": sghmc(EXACT, 0.1, 1.0, word="BAOAB"),
+    "sgnht": sgnht(EXACT, 0.1, 5.0),
+    "psgld": psgld(EXACT, 0.1),
+    "mala": mala(EXACT, 0.1),
+    "hmc": hmc(EXACT, 0.1, 3),
+    "cycle": cycle(sgld(EXACT, 0.1), sghmc(EXACT, 0.1, 1.0)),
+}
+
+
+@pytest.mark.parametrize("second", SAMPLERS)
+@pytest.mark.parametrize("first", SAMPLERS)
+def test_another_sampler_of_the_same_gradient_takes_the_positions_alone(first, second):
+    """What one sampler keeps besides them, such as a momentum, is nothing to the other."""
+    before = sample(KEY, SAMPLERS[first], jnp.ones(()), None, num_steps=2)
+    fresh = sample(KEY, SAMPLERS[second], jnp.ones(()), None, num_steps=2)
+    run = sample(KEY, SAMPLERS[second], before, None, num_steps=2)
+    assert jax.tree.structure(run.state) == jax.tree.structure(fresh.state)
+    same = first == second or {first, second} == {"mala", "hmc"}  # one step, and several
+    assert run.made_with.agrees(before.made_with) == same
+    assert abs(run.trace[0] - before.trace[-1]) < 2
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_a_thermostat_is_no_friction_of_another_sampler(same, monkeypatch):
+    """Else it stays at some 5, where the noise is that of a friction of 1: too cold by far."""
+    before = sample(KEY, SAMPLERS["sgnht"], jnp.zeros(()), None, num_steps=100, num_chains=256)
+    if same:
+        monkeypatch.setattr("sgmc_jax.run.MadeWith.agrees", lambda self, other: True)
+    kernel = sghmc(EXACT, 0.1, 1.0, word="EA")
+    args = {"num_steps": 400, "burn_in": 100, "num_chains": 256, "reduce": True}
+    run = sample(KEY, kernel, before, None, **args)
+    variance = np.mean(run.trace.variance + run.trace.mean**2)
+    assert (abs(variance - 1) < 0.1) != same
+
+
 def test_other_numbers_of_chains_are_refused():
     half = sample(KEY, anchored(0.0), jnp.zeros(()), Y, num_steps=5, num_chains=4)
     with pytest.raises(ValueError, match="num_chains must be 4, those of the run.*got 8"):
         sample(KEY, anchored(0.0), half, Y, num_steps=5, num_chains=8)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_a_loop_that_goes_on_counts_on(traced):
+    """By the count go the places in an epoch, and the step sizes."""
+    kernel = sgld(Minibatch(MODEL, Epoch(30)), lambda count: 1e-3 / (1 + count))
+    begun = kernel.init(KEY, jnp.zeros(()), Y)
+    _, whole = scan_kernel(KEY, kernel, begun, Y, 10)
+    half, first = scan_kernel(KEY, kernel, begun, Y, 5)
+    loop = lambda at: scan_kernel(KEY, kernel, half, Y, 5, first_step=at)[1]
+    rest, again = (jax.jit(loop) if traced else loop)(5), loop(0)
+    assert np.allclose(np.concatenate([first, rest]), whole, rtol=1e-6)
+    assert not np.allclose(again, whole[5:], rtol=1e-3)
+
+
+@pytest.mark.parametrize("at", [-1, 0.5, jnp.zeros(2, int), True, None])
+def test_a_first_step_that_is_no_index(at):
+    begun = KERNELS["svrg"].init(KEY, jnp.zeros(()), Y)
+    with pytest.raises(ValueError, match="first_step must be a whole number of at least 0"):
+        scan_kernel(KEY, KERNELS["svrg"], begun, Y, 5, first_step=at)
 
 
 # -------------------------------------------------------------------------------- streams
@@ -216,3 +278,20 @@ def test_a_chunk_that_fills_its_buffers_is_made_again_whole(chunk, monkeypatch):
     )
     assert few.capacity > 4
     assert np.array_equal(few.info.active, many.info.active)
+
+
+def test_growth_compiles_once_and_not_after_the_last_chunk(monkeypatch):
+    """A run that ends with few free slots has room enough: no step is to come."""
+    made, before = [], programs.growth.cache_info()
+    assert before.maxsize
+    monkeypatch.setattr(chains, "growth", lambda *args: made.append(args) or programs.growth(*args))
+    kernel, args = BirthAndDeath(4), {"num_steps": 120, "chunk": 120}
+    runs = [sample(KEY, kernel, None, X, **args) for _ in range(2)]
+    assert runs[0].capacity == runs[1].capacity > 4
+    assert programs.growth.cache_info().misses - before.misses == len(made) // 2
+    monkeypatch.setattr("sgmc_jax.runner.host._CROWDED", 0.0)
+    made.clear()
+    sample(KEY, BirthAndDeath(64), None, X, num_steps=20, chunk=20)
+    assert not made
+    sample(KEY, BirthAndDeath(64), None, X, num_steps=20, chunk=10)
+    assert len(made) == 1

@@ -25,6 +25,7 @@ from sgmc_jax import (
     Given,
     Kernel,
     Minibatch,
+    Model,
     SlotInfo,
     Uniform,
     Vmap,
@@ -36,6 +37,7 @@ from sgmc_jax import (
     sgld,
     thin,
 )
+from sgmc_jax._code import code_of
 from sgmc_jax._types import as_keys
 from sgmc_jax.collective import as_shard
 
@@ -517,6 +519,111 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
     }.items():
         with pytest.raises(ValueError, match=f"checkpoint .* another {name.strip()}"):
             run_sgld(**(args | other))
+
+
+SCALE = 2.0
+
+
+class OwnModel(Model):
+    scale: float = eqx.field(static=True)
+
+    def logprior(self, position):
+        return 0.0
+
+    def loglik(self, position, item):
+        return -0.5 * ((item - position) / self.scale) ** 2
+
+
+class OtherModel(OwnModel):
+    def loglik(self, position, item):
+        return -0.4 * ((item - position) / self.scale) ** 2
+
+
+OtherModel.__qualname__ = OwnModel.__qualname__
+
+
+def helper(x):
+    return x**2
+
+
+def models():
+    """Pairs of models that differ in nothing but code or what it refers to, by what that is."""
+    flat = lambda loglik: FunctionModel(lambda x: 0.0, loglik)
+
+    def captured(scale):
+        return flat(lambda x, y: -0.5 * ((y - x) / scale) ** 2)
+
+    def default(power):
+        return flat(lambda x, y, power=power: -0.5 * (y - x) ** power)
+
+    yield "constant", flat(lambda x, y: -0.5 * (y - x) ** 2), flat(lambda x, y: -0.5 * (y - x) ** 4)
+    yield "operation", flat(lambda x, y: -0.5 * abs(y - x)), flat(lambda x, y: -0.5 * abs(y + x))
+    yield "captured", captured(1.0), captured(2.0)
+    yield "captured array", captured(np.ones(3)), captured(np.arange(3.0))
+    yield "default", default(2), default(4)
+    yield "function", flat(lambda x, y: -helper(y - x)), flat(lambda x, y: -abs(y - x))
+    yield "method", OwnModel(1.0), OtherModel(1.0)
+    inner = lambda x, y, scale: -0.5 * ((y - x) / scale) ** 2
+    yield "bound", *(flat(partial(inner, scale=scale)) for scale in (2, 4))
+
+
+@pytest.mark.parametrize("name,one,other", list(models()))
+def test_a_function_of_other_code_is_another(name, one, other):
+    kernels = [sgld(Minibatch(model, Uniform(5)), 1e-2) for model in (one, one, other)]
+    first, again, changed = map(code_of, kernels)
+    assert first == again != changed
+
+
+def test_what_a_function_reads_is_its_own(monkeypatch):
+    functions = [lambda x: SCALE * helper(x), jax.jit(lambda x: SCALE * helper(x))]
+    before = list(map(code_of, functions))
+    assert before == list(map(code_of, functions))
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    assert all(x != y for x, y in zip(before, map(code_of, functions)))
+    monkeypatch.undo()
+    monkeypatch.setitem(globals(), "helper", lambda x: x**4)
+    assert all(x != y for x, y in zip(before, map(code_of, functions)))
+
+
+def test_code_is_the_same_in_another_process(tmp_path):
+    """Sets have another order there, and objects other addresses."""
+    path = tmp_path / "own.py"
+    path.write_text(
+        "import threading\nlock = threading.Lock()\n\n\ndef count(n):\n"
+        "    return f(n - 1) if n in {'a', 'b', 'c', 'd'} else count\n\n\n"
+        "f = lambda x, y=lock: (count, x, lock, {'a': 1.5, 'b': (2, None)})\n"
+    )
+    command = "import own; from sgmc_jax._code import code_of; print(code_of((own.count, own.f)))"
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent.parent)])
+    told = set()
+    for seed in "12":
+        env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": paths}
+        args = [sys.executable, "-c", command]
+        told.add(subprocess.run(args, env=env, capture_output=True, text=True, check=True).stdout)
+    assert len(told) == 1 and "0x" not in told.pop()
+
+
+def test_a_model_whose_code_has_changed_is_another_run(tmp_path):
+    """Of functions that were known by their names the run went on, with another target."""
+
+    def run(scale, num_steps):
+        model = FunctionModel(lambda x: -0.5 * x**2, lambda x, y: -0.5 * ((y - x) / scale) ** 2)
+        kernel, args = sgld(Minibatch(model, Uniform(5)), 1e-3), {"checkpoint": tmp_path}
+        return sample(KEY, kernel, jnp.zeros(()), jnp.arange(20.0), num_steps=num_steps, **args)
+
+    run(1.0, 4)
+    assert run(1.0, 8).num_steps == 8
+    with pytest.raises(
+        ValueError, match="with another code of functions, Python 3.*: give another"
+    ):
+        run(3.0, 8)
+
+
+def test_another_version_of_python_goes_on(tmp_path, monkeypatch):
+    args = {"checkpoint": tmp_path, "num_steps": 4}
+    run_sgld(**args)
+    monkeypatch.setattr("sgmc_jax._code.VERSION", "Python 3.99")
+    assert run_sgld(checkpoint=tmp_path, num_steps=6).num_steps == 6
 
 
 def test_a_crash_while_saving_loses_one_chunk(tmp_path, monkeypatch):

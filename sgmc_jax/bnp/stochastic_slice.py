@@ -113,7 +113,8 @@ class StochasticSlice(SliceMixture):
         # a cluster on the last stick might have been exchanged with the next
         ends = state.sums.counts[jnp.stack([last, state.order[-1]])]
         short = jnp.any(ends > 0) | jnp.any(batch.real & (state.log_rest >= level))
-        log_prior = jnp.where(log_weights[:, None] > level, 0.0, -jnp.inf)
+        # a level may be rounded to the weight of the point's own atom
+        log_prior = jnp.where(log_weights[:, None] >= level, 0.0, -jnp.inf)
         return state, Choice(log_prior, short)
 
     def _draw_mixture(

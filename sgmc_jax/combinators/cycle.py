@@ -77,7 +77,7 @@ class Cycle(Kernel):
         return CycleState(position, tuple(states))
 
     def made_with(self) -> Any:
-        return tuple(kernel.made_with() for kernel in self.kernels)
+        return Cycle, *(kernel.made_with() for kernel in self.kernels)
 
     def finite(self, state: CycleState) -> Array:
         parts = zip(self.kernels, state.states, strict=True)

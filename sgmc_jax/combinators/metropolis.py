@@ -69,7 +69,7 @@ class Metropolis(Kernel):
         return MetropolisState(state.position, inner)
 
     def made_with(self) -> Any:
-        return self.kernel.made_with()
+        return Metropolis, self.kernel.made_with()
 
     def contract(self, position: Position) -> Contract:
         return self.kernel.contract(position)

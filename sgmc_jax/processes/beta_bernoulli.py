@@ -17,6 +17,8 @@ from .feature_process import FeatureProcess, Hyper
 from .measures import BetaProcess
 from .representation import MeasureSeries
 
+_LARGE = 16.0  # a concentration at which three terms of digamma's series have all digits
+
 
 class BetaBernoulli(FeatureProcess):
     """The beta-Bernoulli process: an item has a feature or not; c = 1 is the Indian buffet process.
@@ -51,7 +53,13 @@ class BetaBernoulli(FeatureProcess):
     dtype = jnp.bool_
 
     def exposure(self, concentration: Array, num_items: Any) -> Array:
-        return concentration * (digamma(concentration + num_items) - digamma(concentration))
+        c = concentration
+        short = c * (digamma(c + num_items) - digamma(c))
+        # else a difference of nearly equal numbers: by digamma's series, each term's difference
+        a, b = 1 / jnp.maximum(c, _LARGE), 1 / (jnp.maximum(c, _LARGE) + num_items)
+        gap = num_items * a * b
+        series = gap * (1 / 2 + (a + b) / 12 - (a + b) * (a**2 + b**2) / 120)
+        return jnp.where(c < _LARGE, short, (jnp.log1p(num_items * a) + series) / a)
 
     def log_column(self, concentration: Array, counts: Array, num_items: Any) -> Array:
         """log B(m, n - m + c) - log B(m, n - m + 1), two short products instead of long ones."""
@@ -80,7 +88,8 @@ class BetaBernoulli(FeatureProcess):
         return log_weight
 
     def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
-        without = num_items - 1 + hyper["concentration"] - others
+        # whole numbers first: beside a million of them a concentration of .01 would be lost
+        without = (num_items - 1 - others) + hyper["concentration"]
         return jnp.log(others / without)
 
     def measure(self, hyper: Hyper) -> BetaProcess:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, PyTree
@@ -27,6 +29,11 @@ class CountLikelihood(eqx.Module):
     dtype: ClassVar[Any] = jnp.int32
     below_one: ClassVar[bool] = False
     """Whether it is one for weights below 1 alone."""
+
+    @property
+    def most(self) -> float:
+        """The largest count that an item may have."""
+        return 1 if self.dtype == jnp.bool_ else math.inf
 
     @abstractmethod
     def log_prob(self, x: Int[Array, "..."], log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -84,6 +91,10 @@ class BoundedCounts(CountLikelihood):
     def __check_init__(self):
         _checks.whole("maximum", self.maximum)
 
+    @property
+    def most(self) -> int:
+        return self.maximum
+
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         return jnp.vectorize(self.function)(x, log_theta)
 
@@ -134,7 +145,8 @@ class Bernoulli(_YesOrNo):
         return jnp.where(x > 0, log_theta, log1mexp(log_theta))
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
-        return xlogy_log(stats, log_theta) + (num_items - stats) * log1mexp(log_theta)
+        # a weight may be rounded to 1
+        return xlogy_log(stats, log_theta) + xlogy_log(num_items - stats, log1mexp(log_theta))
 
 
 class OddsBernoulli(_YesOrNo):
@@ -147,10 +159,13 @@ class OddsBernoulli(_YesOrNo):
     """
 
     def log_prob(self, x: Array, log_theta: Array) -> Array:
-        return jnp.where(x > 0, log_theta, 0) - jnp.logaddexp(0.0, log_theta)
+        return jax.nn.log_sigmoid(jnp.where(x > 0, log_theta, -log_theta))
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
-        return xlogy_log(stats, log_theta) - num_items * jnp.logaddexp(0.0, log_theta)
+        # m log theta - n log(1 + theta), of odds that may overflow too
+        small, large = jnp.minimum(log_theta, 0), jnp.maximum(log_theta, 0)
+        have = xlogy_log(stats, small) - xlogy_log(num_items - stats, large)
+        return have - num_items * jnp.log1p(jnp.exp(-jnp.abs(log_theta)))
 
 
 class Poisson(_CountedBySum):

@@ -256,6 +256,10 @@ class DirichletProcess(PitmanYor):
         self.discount = jnp.zeros_like(self.concentration)
         self.prior = gamma_prior("prior")(prior)
 
+    @property
+    def priors(self) -> dict[str, Any]:
+        return {"concentration": self.prior, "discount": None}
+
     def redraw(self, key: Any, hyper: Hyper, counts: Array) -> Hyper:
         """The concentration from its conditional, see `redraw_concentration`."""
         if self.prior is None:

@@ -41,3 +41,12 @@ def step_keys(noise: Any, batch: Any, counts: Array) -> Keys:
     counts = counts.astype(jnp.int32)  # `arange` is int64 under x64
     fold = jax.vmap(jax.random.fold_in, (None, 0))
     return Keys(fold(noise, counts), fold(batch, counts), counts)
+
+
+def must_be_index(name: str, value: Any) -> None:
+    """Raise unless it is a whole number of at least 0, which may be traced."""
+    if isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.integer) and not value.ndim:
+        if not _checks.is_concrete(value):
+            return
+        value = int(value)
+    _checks.whole(name, value, 0)

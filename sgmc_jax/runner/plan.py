@@ -27,6 +27,11 @@ class Plan(NamedTuple):
     has_slots: bool  # whether the runner can make room for more
     comm: Collective
 
+    @property
+    def settings(self) -> tuple:
+        """What must agree for a run to be continued: devices may be others."""
+        return self._replace(comm=None, num_rows=None, num_items=None, whole_blocks=False)  # type: ignore[arg-type]
+
 
 class Carry(NamedTuple):
     """What one chain carries from step to step.

@@ -141,6 +141,7 @@ def _as_shard(plan: Plan, layout: Layout, data: PyTree) -> PyTree:
     return Shard(items, jnp.clip(total - start, 0, rows), start, total)
 
 
+@lru_cache(maxsize=128)
 def growth(static: Static, plan: Plan, layout: Layout, capacity: int) -> Callable:
     """The compiled function of a state, with room for `capacity` slots."""
     return layout.compile(partial(_grown, static, plan, layout, capacity), _PARAMS, _CARRY, _DATA)

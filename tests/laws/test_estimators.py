@@ -25,6 +25,7 @@ from sgmc_jax import (
     Keys,
     LinearModel,
     Minibatch,
+    Splitting,
     Summand,
     Uniform,
     as_keys,
@@ -33,6 +34,7 @@ from sgmc_jax import (
 )
 from sgmc_jax.collective import Shard, as_shard
 from sgmc_jax.random.feistel import permute, random_subset, round_words
+from sgmc_jax.transitions import GeodesicFlow, GradientKick
 from tests.laws.moments import check_mean, fault_is_seen
 
 KEY = jax.random.key(5)
@@ -223,6 +225,16 @@ def test_an_epoch_sees_every_item_once():
     epochs = [np.concatenate(seen[:n]), np.concatenate(seen[n:])]
     assert all(sorted(epoch) == list(range(N)) for epoch in epochs)
     assert not np.array_equal(*epochs)
+
+
+def test_an_epoch_goes_on_within_a_step():
+    """Two kicks of half a step, each by a half of the items: together a kick by all of them."""
+    model, y = FunctionModel(lambda x: 0.0, lambda x, y: x * y), 2.0 ** jnp.arange(8)
+    pieces = {"A": GeodesicFlow(), "B": GradientKick()}
+    kernel = Splitting("ABABA", pieces, Minibatch(model, Epoch(4)), 0.1)
+    args = {"num_steps": 5, "record": lambda state, info: state.momentum}
+    trace = sample(KEY, kernel, jnp.zeros(()), y, **args).trace
+    np.testing.assert_allclose(np.diff(trace), 0.1 * float(y.sum()), rtol=1e-4)
 
 
 def test_given_weighs_a_streamed_batch():

@@ -10,8 +10,18 @@ import pytest
 import scipy.stats as st
 from scipy.special import betaln, gammaln
 
-from sgmc_jax.processes import BetaBernoulli, GammaPoisson
-from tests.laws.moments import Z
+from sgmc_jax import sample
+from sgmc_jax.bnp import LinearGaussian, slice_crm
+from sgmc_jax.collective import Dist
+from sgmc_jax.processes import (
+    Bernoulli,
+    BetaBernoulli,
+    BetaProcess,
+    GammaPoisson,
+    OddsBernoulli,
+    delayed_bondesson,
+)
+from tests.laws.moments import Z, check_mean
 
 KEY = jax.random.key(1)
 BOTH = [BetaBernoulli, GammaPoisson]
@@ -38,6 +48,47 @@ def test_births_among_many_items_in_float32():
     """A difference of two expected numbers would have no digit left."""
     rate = BetaBernoulli(2.0, 3.0).birth_rate(BetaBernoulli(2.0, 3.0).start(), 10**7)
     np.testing.assert_allclose(rate, 6 / (10**7 + 2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("c", [0.3, 15.9, 16.0, 1e3, 1e6])
+@pytest.mark.parametrize("n", [1, 10, 1000])
+def test_the_expected_number_of_columns_in_float32(c, n):
+    """A difference of two digammas of a million would be off by a tenth."""
+    expected = sum(c / (c + i) for i in range(n))
+    np.testing.assert_allclose(BetaBernoulli(1.0).exposure(jnp.float32(c), n), expected, rtol=1e-5)
+
+
+def test_a_small_concentration_beside_many_items():
+    """Else the odds of the last item are infinite, and no item can ever lose the feature."""
+    process, n = BetaBernoulli(1.0, 0.01), 10**6
+    step = process.log_tail_step(process.start(), jnp.array(n - 1), n, 0)
+    np.testing.assert_allclose(step, np.log((n - 1) / 0.01), rtol=1e-6)
+
+
+def test_columns_of_weights_that_are_rounded():
+    """A weight of 1 in float32, and odds that overflow: of items that all have the atom."""
+    one, inf = jnp.zeros(3), jnp.full(3, jnp.inf)
+    counts = jnp.array([2, 1, 0])
+    expected = [0, -np.inf, -np.inf]
+    np.testing.assert_array_equal(Bernoulli().log_column(counts, 2, one), expected)
+    np.testing.assert_array_equal(OddsBernoulli().log_column(counts, 2, inf), expected)
+    np.testing.assert_array_equal(OddsBernoulli().log_prob(counts > 1, inf), expected)
+    log_odds = jnp.array([-2.0, 0.3, 4.0])
+    each = counts * log_odds - 2 * np.log1p(np.exp(np.asarray(log_odds)))
+    np.testing.assert_allclose(OddsBernoulli().log_column(counts, 2, log_odds), each, rtol=1e-5)
+
+
+@pytest.mark.full
+def test_atoms_of_a_small_concentration_that_all_items_have():
+    """Two items that say nothing: a / (1 + c) features of both. Some 18 % of weights round to 1."""
+    process = delayed_bondesson(BetaProcess(1.0, 0.1))
+    kernel = slice_crm(process, Bernoulli(), LinearGaussian(1, 1e3, 1e-3), capacity=32)
+    start = Dist({}, {"features": jnp.zeros((2, 1), bool)})
+    both = lambda state, info: jnp.sum(jnp.all(state.position.local["features"], axis=0))
+    args = {"num_chains": 512, "num_steps": 800, "burn_in": 300, "position_axis": None}
+    reduce = lambda state, info: both(state, info).astype(float)
+    run = sample(KEY, kernel, start, jnp.zeros((2, 1)), reduce=reduce, **args)
+    check_mean(run.trace.mean, 1 / 1.1, 0.15)
 
 
 @pytest.mark.parametrize("c", [0.3, 1.0, 2.5])

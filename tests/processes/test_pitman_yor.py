@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from sgmc_jax.bnp import PitmanYor
+from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, PitmanYor, collapsed_mixture
+from sgmc_jax.collective import Dist
 from tests.laws.moments import check_law, fault_is_seen, fewer
 
+KEY = jax.random.key(0)
 PROCESS = PitmanYor(1.0, 0.3, prior=(1.0, 1.0))
 HYPER = [(-0.05, 0.1), (0.5, 0.1), (1.0, 0.3), (1.1, 0.3), (5.0, 0.55)]
 COUNTS = np.array([2_000_000, 700_001, 90_000, 12_345, 800, 77, 16, 3, 1, 1, 0, 0])
@@ -97,3 +99,14 @@ def test_a_proposal_that_is_held_above_is_seen(x64, monkeypatch):
 
     monkeypatch.setattr(PitmanYor, "_walk", held)
     fault_is_seen(check_walk)
+
+
+def test_the_discount_of_a_dirichlet_process_is_its_own():
+    """A start may come from a Pitman-Yor run: with a prior, too, its discount is left behind."""
+    family = NormalKnownCovariance(0.0, 1.0, 4.0)
+    for prior in (None, (1.0, 1.0)):
+        kernel = collapsed_mixture(DirichletProcess(1.0, prior), family)
+        shared = {"concentration": jnp.array(2.0), "discount": jnp.array(0.5)}
+        start = Dist(shared, {"assignment": jnp.array([0, 1, 0])})
+        state = kernel.init(KEY, start, jnp.zeros((3, 1)))
+        assert state.position.shared["discount"] == 0

@@ -47,6 +47,7 @@ def combinators() -> dict[str, Call]:
                 "data": X,
                 "num_steps": 2,
                 "record": None,
+                "first_step": 3,
             },
         ),
     }

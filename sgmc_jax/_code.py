@@ -1,0 +1,149 @@
+"""What tells the functions of users apart in any process: their code, and what it refers to."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+from collections.abc import Iterator
+from types import CodeType, MethodType
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+# of these the version may change between two runs: their functions are known by name
+_LIBRARIES = ("sgmc_jax", "jax", "jaxlib", "equinox", "optax", "numpyro", "numpy", "builtins")
+# bytecode is one version's of Python
+VERSION = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+
+
+def code_of(tree: PyTree) -> list[str]:
+    """Texts and values of all functions in a tree, and of the classes of its nodes.
+
+    A function stands for its bytecode and constants, its defaults, what it has captured, and the
+    globals that it reads, functions among them. Objects of unknown kinds are known by their class.
+    """
+    return list(_of_tree(tree, {}))
+
+
+def told_of_code(tree: PyTree) -> dict[str, list[str]]:
+    """The same by a name that tells whose bytecode it is."""
+    return {f"code of functions, {VERSION}": code_of(tree)}
+
+
+def _of_tree(tree: PyTree, seen: dict[int, Any]) -> Iterator[str]:
+    leaves, structure = jax.tree.flatten(tree)
+    for x in (*_static(structure), *leaves):
+        yield from _of(x, seen)
+
+
+def _static(structure: Any) -> Iterator[Any]:
+    node = structure.node_data()
+    if node is not None:
+        yield from node
+        for child in structure.children():
+            yield from _static(child)
+
+
+def _of(x: Any, seen: dict[int, Any]) -> Iterator[str]:
+    if isinstance(x, bool | int | float | complex | str | bytes | None):
+        yield repr(x)
+    elif isinstance(x, np.ndarray | np.generic | jax.Array):
+        yield from _of_array(x)
+    elif id(x) in seen:
+        return
+    else:
+        seen[id(x)] = x  # and held, for an object's number may be another's when it is gone
+        yield from _of_object(x, seen)
+
+
+def _of_array(x: Any) -> Iterator[str]:
+    if isinstance(x, jax.Array) and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key):
+        x = jax.random.key_data(x)
+    if isinstance(x, jax.core.Tracer) or not getattr(x, "is_fully_addressable", True):
+        yield f"{x.dtype}{x.shape}"
+    else:
+        yield f"{x.dtype}{x.shape}{np.asarray(x).tobytes().hex()}"
+
+
+def _of_object(x: Any, seen: dict[int, Any]) -> Iterator[str]:
+    if isinstance(x, MethodType):
+        parts: Any = (x.__func__, x.__self__)
+    elif isinstance(x, functools.partial):
+        parts = (x.func, *x.args, *x.keywords.values())
+    elif isinstance(x, tuple | list):
+        parts = x
+    elif isinstance(x, set | frozenset):
+        parts = sorted(map(repr, x))  # in no order of their own
+    elif isinstance(x, dict):
+        parts = (*x.keys(), *x.values())
+    elif isinstance(x, type):
+        parts = () if _is_known(x) else _methods(x)
+    elif isinstance(x, eqx.Module):
+        yield from _of_tree(x, seen)
+        return
+    elif hasattr(x, "__code__"):
+        yield from _of_function(x, seen)
+        return
+    else:
+        parts = (getattr(x, "__wrapped__", None),)  # of functions that are jitted, say
+    yield _name(x if isinstance(x, type) else type(x))
+    for part in parts:
+        yield from _of(part, seen)
+
+
+def _of_function(function: Any, seen: dict[int, Any]) -> Iterator[str]:
+    yield _name(function)
+    cells = function.__closure__ or ()
+    captured = [cell.cell_contents for cell in cells if _is_filled(cell)]
+    parts = [*captured, function.__defaults__, function.__kwdefaults__]
+    if not _is_known(function):
+        yield from _of_code(function.__code__, function.__doc__)
+        names = dict.fromkeys(_globals_read(function.__code__))
+        parts += [function.__globals__[name] for name in names if name in function.__globals__]
+    for part in parts:
+        yield from _of(part, seen)
+
+
+def _of_code(code: CodeType, doc: str | None) -> Iterator[str]:
+    yield code.co_code.hex()
+    yield " ".join(code.co_names)
+    for x in code.co_consts:
+        if isinstance(x, CodeType):
+            yield from _of_code(x, None)
+        elif x is None or x != doc:
+            yield repr(sorted(map(repr, x)) if isinstance(x, frozenset) else x)
+
+
+def _globals_read(code: CodeType) -> Iterator[str]:
+    yield from (x.argval for x in dis.get_instructions(code) if x.opname == "LOAD_GLOBAL")
+    for x in code.co_consts:
+        if isinstance(x, CodeType):
+            yield from _globals_read(x)
+
+
+def _methods(kind: type) -> list[Any]:
+    """The functions of a class and of those it inherits from, up to a library's."""
+    own = [each for each in kind.__mro__ if not _is_known(each)]
+    names = [name for each in own for name in vars(each) if name[:2] != "__" or name == "__call__"]
+    found = [getattr(kind, name, None) for name in dict.fromkeys(names)]
+    found = [x.fget if isinstance(x, property) else x for x in found]
+    return [x for x in found if hasattr(x, "__code__")]
+
+
+def _is_known(x: Any) -> bool:
+    return str(getattr(x, "__module__", None)).split(".")[0] in _LIBRARIES
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _name(x: Any) -> str:
+    return f"{getattr(x, '__module__', '')}.{getattr(x, '__qualname__', '')}"

@@ -1,0 +1,57 @@
+"""Words of letters: which may be one, and where it estimates the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from . import _checks
+from ._types import Estimator
+from .transitions import Transition
+
+
+def check_word(word: Any, pieces: Any) -> None:
+    """Raise unless it is a word of the letters of a dict of transitions."""
+    if not isinstance(pieces, Mapping):
+        raise TypeError(f"pieces must be a dict of transitions, got {type(pieces).__name__}")
+    for letter, piece in pieces.items():
+        _checks.instance(f"pieces[{letter!r}]", Transition, piece)
+    if not isinstance(word, str) or not word or set(word) - set(pieces):
+        raise ValueError(
+            f"word must be made of the letters {sorted(pieces)}, got {_checks.shown(word)}"
+        )
+
+
+def check_noise(
+    word: str, pieces: dict[str, Transition], grad: Estimator, estimated: str | None
+) -> None:
+    """Raise if a covariance is told that no letter subtracts, or one that must not be."""
+    if estimated and not any(piece.corrects for piece in pieces.values()):
+        raise ValueError(
+            f"grad, {estimated}, tells the covariance of its noise, which no letter of the word "
+            f"{word!r} can subtract"
+        )
+    given = any(piece.subtracts for piece in pieces.values())
+    if not grad.independent and (estimated or given):
+        raise ValueError(
+            "noise_covariance cannot be subtracted from the noise of batches that depend on those "
+            "of earlier steps, such as Epoch's, which adds up to nearly nothing: let them be "
+            "Uniform"
+        )
+
+
+def carries(pieces: list[Transition]) -> bool:
+    """Whether a step begins and ends with a use of the field at one and the same position."""
+    moves = [i for i, piece in enumerate(pieces) if piece.moves]
+    before = pieces[: moves[0] + 1 if moves else 1]
+    after = pieces[moves[-1] + 1 if moves else 0 :]
+    return all(any(piece.uses_field for piece in part) for part in (before, after))
+
+
+def num_estimates(pieces: list[Transition]) -> int:
+    """The number of estimates of a step, which begins with a fresh one if the word carries it."""
+    count, fresh = 0, carries(pieces)
+    for piece in pieces:
+        count += piece.uses_field and not fresh
+        fresh = (fresh or piece.uses_field) and not piece.moves
+    return count
