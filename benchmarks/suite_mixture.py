@@ -208,7 +208,7 @@ def _chain(row: Row, data: Mixture, seeded: bool) -> tuple[float, np.ndarray]:
     seed = jax.jit(lambda key, x: kmeans_plus_plus(key, x, num_seeds))
 
     def find() -> np.ndarray:
-        start = seed(_KEY, x) if seeded else None
+        start = seed(_KEY, x) if seeded else jnp.zeros(len(x), jnp.int32)
         run = sample(_KEY, kernel, start, x, num_steps=_num_steps(row), record=_active)
         return _likeliest(row, data, np.asarray(run.state.position.local["assignment"]))
 

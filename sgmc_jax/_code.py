@@ -14,6 +14,8 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from . import _checks
+
 # of these the version may change between two runs: their functions are known by name
 _LIBRARIES = ("sgmc_jax", "jax", "jaxlib", "equinox", "optax", "numpyro", "numpy", "builtins")
 # bytecode is one version's of Python
@@ -63,7 +65,7 @@ def _of(x: Any, seen: dict[int, Any]) -> Iterator[str]:
 def _of_array(x: Any) -> Iterator[str]:
     if isinstance(x, jax.Array) and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key):
         x = jax.random.key_data(x)
-    if isinstance(x, jax.core.Tracer) or not getattr(x, "is_fully_addressable", True):
+    if not _checks.is_concrete(x):
         yield f"{x.dtype}{x.shape}"
     else:
         yield f"{x.dtype}{x.shape}{np.asarray(x).tobytes().hex()}"

@@ -47,6 +47,9 @@ def scan_kernel(
 ) -> tuple[Any, PyTree]:
     """The pure inner loop: `num_steps` steps of one chain, to be jitted or vmapped by its caller.
 
+    Kernels with slots get no more of them here: see that no `info.overflow` is true, or the law is
+    that of fewer clusters or features.
+
     Args:
         key: one key; the steps' keys are folded out of it by their index.
         kernel: any kernel.
