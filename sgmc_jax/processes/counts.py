@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -29,11 +28,6 @@ class CountLikelihood(eqx.Module):
     dtype: ClassVar[Any] = jnp.int32
     below_one: ClassVar[bool] = False
     """Whether it is one for weights below 1 alone."""
-
-    @property
-    def most(self) -> float:
-        """The largest count that an item may have."""
-        return 1 if self.dtype == jnp.bool_ else math.inf
 
     @abstractmethod
     def log_prob(self, x: Int[Array, "..."], log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -90,10 +84,6 @@ class BoundedCounts(CountLikelihood):
 
     def __check_init__(self):
         _checks.whole("maximum", self.maximum)
-
-    @property
-    def most(self) -> int:
-        return self.maximum
 
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         return jnp.vectorize(self.function)(x, log_theta)
