@@ -23,7 +23,7 @@ VERSION = f"Python {sys.version_info.major}.{sys.version_info.minor}"
 
 
 def code_of(tree: PyTree) -> list[str]:
-    """Texts and values of all functions in a tree, and of the classes of its nodes.
+    """Texts and values of all functions in a tree, and of users' classes among its nodes.
 
     A function stands for its bytecode and constants, its defaults, what it has captured, and the
     globals that it reads, functions among them. Objects of unknown kinds are known by their class.
@@ -39,13 +39,17 @@ def told_of_code(tree: PyTree) -> dict[str, list[str]]:
 def _of_tree(tree: PyTree, seen: dict[int, Any]) -> Iterator[str]:
     leaves, structure = jax.tree.flatten(tree)
     for x in (*_static(structure), *leaves):
-        yield from _of(x, seen)
+        # numbers and texts, and what a library makes of them, are told by the tree itself
+        if callable(x) and not (isinstance(x, type) and _is_known(x)):
+            yield from _of(x, seen)
 
 
 def _static(structure: Any) -> Iterator[Any]:
     node = structure.node_data()
     if node is not None:
-        yield from node
+        kind, own = node
+        yield kind
+        yield from own if isinstance(own, tuple | list) else (own,)
         for child in structure.children():
             yield from _static(child)
 

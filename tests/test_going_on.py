@@ -280,8 +280,7 @@ def test_a_chunk_that_fills_its_buffers_is_made_again_whole(chunk, monkeypatch):
     assert np.array_equal(few.info.active, many.info.active)
 
 
-def test_growth_compiles_once_and_not_after_the_last_chunk(monkeypatch):
-    """A run that ends with few free slots has room enough: no step is to come."""
+def test_growth_compiles_once(monkeypatch):
     made, before = [], programs.growth.cache_info()
     assert before.maxsize
     monkeypatch.setattr(chains, "growth", lambda *args: made.append(args) or programs.growth(*args))
@@ -289,9 +288,3 @@ def test_growth_compiles_once_and_not_after_the_last_chunk(monkeypatch):
     runs = [sample(KEY, kernel, None, X, **args) for _ in range(2)]
     assert runs[0].capacity == runs[1].capacity > 4
     assert programs.growth.cache_info().misses - before.misses == len(made) // 2
-    monkeypatch.setattr("sgmc_jax.runner.host._CROWDED", 0.0)
-    made.clear()
-    sample(KEY, BirthAndDeath(64), None, X, num_steps=20, chunk=20)
-    assert not made
-    sample(KEY, BirthAndDeath(64), None, X, num_steps=20, chunk=10)
-    assert len(made) == 1

@@ -563,8 +563,6 @@ def models():
     yield "default", default(2), default(4)
     yield "function", flat(lambda x, y: -helper(y - x)), flat(lambda x, y: -abs(y - x))
     yield "method", OwnModel(1.0), OtherModel(1.0)
-    inner = lambda x, y, scale: -0.5 * ((y - x) / scale) ** 2
-    yield "bound", *(flat(partial(inner, scale=scale)) for scale in (2, 4))
 
 
 @pytest.mark.parametrize("name,one,other", list(models()))

@@ -154,8 +154,7 @@ class Host:
         self.draws.append(segment, count)
         self._save(segment)
         active = [np.max(slots.active, initial=0) for slots in slot_infos(segment[1])]
-        more = self.num_steps < self.origin + self.length
-        if more and active and max(active) > _CROWDED * chains.capacity:
+        if active and max(active) > _CROWDED * chains.capacity:
             chains.grow(2 * chains.capacity)  # before a chunk is lost to it
             self._make_room()
         return num_steps
