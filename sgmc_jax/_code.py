@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from . import _checks
+from .checkpoint import contents
 
 # of these the version may change between two runs: their functions are known by name
 _LIBRARIES = ("sgmc_jax", "jax", "jaxlib", "equinox", "optax", "numpyro", "numpy", "builtins")
@@ -58,7 +58,7 @@ def _of(x: Any, seen: dict[int, Any]) -> Iterator[str]:
     if isinstance(x, bool | int | float | complex | str | bytes | None):
         yield repr(x)
     elif isinstance(x, np.ndarray | np.generic | jax.Array):
-        yield from _of_array(x)
+        yield from _of_array(x, seen)
     elif id(x) in seen:
         return
     else:
@@ -66,13 +66,11 @@ def _of(x: Any, seen: dict[int, Any]) -> Iterator[str]:
         yield from _of_object(x, seen)
 
 
-def _of_array(x: Any) -> Iterator[str]:
-    if isinstance(x, jax.Array) and jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key):
-        x = jax.random.key_data(x)
-    if not _checks.is_concrete(x):
-        yield f"{x.dtype}{x.shape}"
+def _of_array(x: Any, seen: dict[int, Any]) -> Iterator[str]:
+    if isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "OSUMmV":  # texts, say
+        yield from _of(x.tolist(), seen)
     else:
-        yield f"{x.dtype}{x.shape}{np.asarray(x).tobytes().hex()}"
+        yield f"{x.dtype}{x.shape}{contents([x])}"
 
 
 def _of_object(x: Any, seen: dict[int, Any]) -> Iterator[str]:

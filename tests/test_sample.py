@@ -560,6 +560,7 @@ def models():
     yield "operation", flat(lambda x, y: -0.5 * abs(y - x)), flat(lambda x, y: -0.5 * abs(y + x))
     yield "captured", captured(1.0), captured(2.0)
     yield "captured array", captured(np.ones(3)), captured(np.arange(3.0))
+    yield "captured texts", captured(np.array(["a", "b"])), captured(np.array(["a", "c"]))
     yield "default", default(2), default(4)
     yield "function", flat(lambda x, y: -helper(y - x)), flat(lambda x, y: -abs(y - x))
     yield "method", OwnModel(1.0), OtherModel(1.0)

@@ -6,15 +6,17 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import beta
 
-from sgmc_jax import PolynomialDecay, Vmap, sample
+from sgmc_jax import PolynomialDecay, Vmap, as_keys, sample
 from sgmc_jax.bnp import (
     DirichletCategorical,
     DirichletMultinomial,
     DirichletProcess,
     PitmanYor,
     slice_mixture,
+    stochastic_slice,
 )
 from sgmc_jax.bnp.stochastic_slice import StochasticSlice
+from sgmc_jax.collective import as_shard
 from sgmc_jax.processes import pitman_yor
 from tests.enumeration.partitions import KEY, check_partitions, exact
 from tests.enumeration.test_mixture import NORMAL
@@ -40,6 +42,19 @@ def check(process=PROCESS, capacity=16, **kwargs):
     kernel = slice_mixture(process, FAMILY, None, "scir", step_size=1.0, capacity=capacity)
     args = {"num_chains": 256, "num_steps": 800, "tolerance": 0.1} | kwargs
     check_partitions(kernel, law, DATA, **args)
+
+
+def test_a_level_that_is_rounded_to_the_weight_of_the_points_own_atom(monkeypatch):
+    """It may stay there, else an item whose atom is the heaviest has nowhere to go."""
+    monkeypatch.setattr(
+        stochastic_slice, "item_uniforms", lambda key, index, dtype: index * 0 + 1.0
+    )
+    kernel = slice_mixture(PROCESS, FAMILY, None, "scir", step_size=1.0, capacity=4)
+    labels, shard = jnp.array([0, 1, 0, 2]), as_shard(DATA)
+    state = kernel.init(KEY, labels, DATA)
+    batch = stochastic_slice.Batch(jnp.arange(4), shard.items, shard.mask)
+    _, choice = kernel.draw(as_keys(KEY), state, shard, batch)
+    assert np.all(choice.log_prior[labels, jnp.arange(4)] == 0)
 
 
 @pytest.mark.full
