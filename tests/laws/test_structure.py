@@ -142,8 +142,16 @@ def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     sample(KEY, kernel, case.position, case.data, num_steps=10, **saved)
     resumed = sample(KEY, kernel, case.position, case.data, num_steps=20, **saved)
     assert equal(whole.trace, resumed.trace)
-    alone = sample(KEY, kernel, case.position, case.data, num_steps=20, thin=2)
-    leaves_close(alone.trace, jax.tree.map(lambda x: x[0], whole.trace))
+
+
+@cases(CASES[::9], fast=lambda i, case: not case.heavy)
+def test_one_chain_is_the_first_of_many(case: Case):
+    kernel = case.make(case.step_size)
+    many = sample(
+        KEY, kernel, case.position, case.data, num_steps=20, num_chains=2, position_axis=None
+    )
+    alone = sample(KEY, kernel, case.position, case.data, num_steps=20)
+    leaves_close(alone.trace, jax.tree.map(lambda x: x[0], many.trace))
 
 
 @one_in_three([case for case in CASES if case.breakable])
