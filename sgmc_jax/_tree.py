@@ -37,10 +37,23 @@ def normal_like(key: Any, x: PyTree) -> PyTree:
 
 def all_finite(x: PyTree) -> Array:
     """Whether every floating leaf is finite."""
-    leaves = [leaf for leaf in jax.tree.leaves(x) if jnp.issubdtype(leaf.dtype, jnp.inexact)]
+    leaves = [leaf for leaf in jax.tree.leaves(x) if _inexact(leaf)]
     if not leaves:
         return jnp.array(True)
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
+
+
+def flagged(x: PyTree, by: PyTree) -> PyTree:
+    """`x`, its floating leaves NaN if `by` has a NaN: of what is in no state `finite` sees this."""
+    broken = [jnp.any(jnp.isnan(y)) for y in jax.tree.leaves(by) if _inexact(y)]
+    if not broken:
+        return x
+    spoil = jnp.where(jnp.any(jnp.stack(broken)), jnp.nan, 0.0)
+    return jax.tree.map(lambda x: x + spoil.astype(x.dtype) if _inexact(x) else x, x)
+
+
+def _inexact(x: Any) -> bool:
+    return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
 
 
 def strong(x: PyTree) -> PyTree:

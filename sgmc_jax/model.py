@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PyTree
 from . import _checks, _returned
 from ._functions import as_function, as_optional
 from ._types import Estimate, Position
+from .arrays import product, weighted_sum
 from .collective import leading_axis
 
 
@@ -42,7 +43,7 @@ class ItemSum(eqx.Module):
 
     def kept_sum(self, items: PyTree, kept: PyTree, weight: Array) -> PyTree:
         """The sum of the items' terms, each times its weight, from what is kept of them."""
-        return jax.tree.map(lambda g: jnp.tensordot(weight.astype(g.dtype), g, axes=1), kept)
+        return jax.tree.map(lambda g: weighted_sum(weight.astype(g.dtype), g), kept)
 
     def difference(
         self, position: Position, centre: Position, items: PyTree, weight: Array
@@ -260,7 +261,7 @@ class LinearModel(Model):
                 f"{type(self).__name__}, got {jnp.shape(position)} and rows x of shape "
                 f"{jnp.shape(x)[ndim - 1 :]}"
             )
-        return x @ position, y
+        return product(x, position), y
 
     def _of_predictor(self, predictor: Array, y: Any) -> Array:
         """`predictor_loglik`, a scalar."""
@@ -290,8 +291,8 @@ def _linear_sum(x: Array, weight: Array, loglik: Array, slope: Array) -> Estimat
 
 
 def _linear_gradient(x: Array, weight: Array, slope: Array) -> Array:
-    weighted = jnp.einsum("n,n...->n...", weight.astype(slope.dtype), slope)
-    return jnp.einsum("n...,nd->d...", weighted, x)
+    weighted = jax.vmap(jnp.multiply)(weight.astype(slope.dtype), slope)
+    return jnp.einsum("n...,nd->d...", weighted, x, precision=jax.lax.Precision.HIGHEST)
 
 
 class Summand(ItemSum):
@@ -332,9 +333,7 @@ class Summand(ItemSum):
         if not jax.tree.leaves(items):
             raise ValueError(f"data must have items for {self.names[0]}, got None")
         terms = self.per_item(position, items)
-        return Estimate(
-            jax.tree.map(lambda t: jnp.tensordot(weight.astype(t.dtype), t, axes=1), terms)
-        )
+        return Estimate(jax.tree.map(lambda t: weighted_sum(weight.astype(t.dtype), t), terms))
 
     def per_item(self, position: Position, items: PyTree) -> PyTree:
         prior = self.prior(position).value

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .products import product
+
 _MOST_SQUARINGS = 40
 
 
@@ -33,8 +35,9 @@ def expm(a: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
     squarings = jnp.clip(jnp.where(norm < jnp.inf, wanted, 0), 0, _MOST_SQUARINGS)
     a = a * jnp.exp2(-squarings).astype(a.dtype)
     unit = jnp.eye(a.shape[-1], dtype=a.dtype)
-    a2 = a @ a
-    a3, a4 = a @ a2, a2 @ a2
+    a2 = product(a, a)
+    a3, a4 = product(a, a2), product(a2, a2)
     high = unit / 24 + a / 120 + a2 / 720 + a3 / 5_040 + a4 / 40_320
-    taylor = unit + a + a2 / 2 + a3 / 6 + a4 @ high
-    return jax.lax.fori_loop(0, squarings.astype(jnp.int32), lambda i, e: e @ e, taylor)
+    taylor = unit + a + a2 / 2 + a3 / 6 + product(a4, high)
+    square = lambda i, e: product(e, e)
+    return jax.lax.fori_loop(0, squarings.astype(jnp.int32), square, taylor)

@@ -25,6 +25,11 @@ def product(a: Array, b: Array) -> Array:
     return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
 
+def weighted_sum(weight: Float[Array, " n"], rows: Float[Array, "n ..."]) -> Array:
+    """sum_n w_n x_n in full precision."""
+    return jnp.tensordot(weight, rows, 1, precision=lax.Precision.HIGHEST)
+
+
 def outer_products(weights: Array, rows: Float[Array, "n d"]) -> Float[Array, "k d d"]:
     """The sums over n of w_kn x_n x_n': a product each for few k, else one a chunk of rows."""
     n, d = rows.shape

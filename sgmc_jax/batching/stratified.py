@@ -116,7 +116,7 @@ class Stratified(Batcher):
 
         def deviation(g: Array) -> Array:
             total = jax.ops.segment_sum(g, self.stratum, len(self.sizes))
-            mean = jnp.einsum("s,s...->s...", (1 / self.sizes).astype(g.dtype), total)
+            mean = jax.vmap(jnp.multiply)((1 / self.sizes).astype(g.dtype), total)
             return g - mean[self.stratum]
 
         return scale, jax.tree.map(deviation, terms)

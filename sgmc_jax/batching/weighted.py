@@ -86,7 +86,7 @@ class Weighted(Batcher):
         num = self.batch_size
 
         def deviation(g: Array) -> Array:
-            weighted = jnp.einsum("n,n...->n...", batch.weight.astype(g.dtype), g)
+            weighted = jax.vmap(jnp.multiply)(batch.weight.astype(g.dtype), g)
             return weighted - weighted.mean(0)
 
         scale = jnp.full((num,), num / max(num - 1, 1), batch.weight.dtype)

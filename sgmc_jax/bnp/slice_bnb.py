@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from .. import _checks
+from .. import _checks, _tree
 from .._checks import scalar
 from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, Shard, as_shard
@@ -107,7 +107,7 @@ class SliceBNB(Kernel):
         drawn = pick_columns(jnp.where(allowed, logits, -jnp.inf), uniforms)
         labels = jnp.where(present, drawn, labels.ravel()).reshape(labels.shape)
 
-        shared = shared | own.kept(atoms)
+        shared = _tree.flagged(shared | own.kept(atoms), params)
         state = self._state(Dist(shared, {"assignment": labels}), shard, lost)
         return state, state.slots
 

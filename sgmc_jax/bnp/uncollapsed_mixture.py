@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .. import _checks
+from .. import _checks, _tree
 from .._types import Data, Kernel, Key, as_keys
 from ..collective import Collective, Dist, as_shard
 from ..contract import SlotInfo
@@ -62,7 +62,7 @@ class UncollapsedMixture(Kernel):
         labels = pick_columns(logits, item_uniforms(label_key, index, logits.dtype))
         labels = jnp.where(shard.mask, labels, 0)
         lost = jnp.sum(counts == 0) < self.tail
-        state = self._state(hyper, labels, lost, data)
+        state = self._state(_tree.flagged(hyper, params), labels, lost, data)
         return state, state.slots
 
     def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:

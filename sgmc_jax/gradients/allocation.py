@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .._functions import function_of
 from .._types import Data, Position
+from ..arrays import weighted_sum
 
 
 class Latent(eqx.Module):
@@ -73,7 +73,7 @@ class FunctionAllocation(Allocation):
         return jax.vmap(self.allocate, (0, None, 0))(keys, position, items)
 
     def counts(self, items: PyTree, allocations: PyTree, weight: Array) -> PyTree:
-        return jax.tree.map(lambda z: jnp.tensordot(weight, z.astype(weight.dtype), 1), allocations)
+        return jax.tree.map(lambda z: weighted_sum(weight, z.astype(weight.dtype)), allocations)
 
 
 def as_allocation(allocate: Allocation | Callable) -> Allocation:

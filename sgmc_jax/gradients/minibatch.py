@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 
 from .. import _checks
 from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Keys, Position, as_keys
+from ..arrays import product, weighted_sum
 from ..batching import Batch, Batcher
 from ..collective import Shard, as_shard, leading_axis
 from ..contract import Cost
@@ -111,10 +112,10 @@ class Minibatch(OfBatches, BatchEstimator):
         """`sum_i a_i d_i d_i'`, with the a_i and d_i of the batcher's `deviations`."""
         scale, deviations = self.batcher.deviations(batch, terms)
         if not full:
-            square = lambda d: jnp.tensordot(scale.astype(d.dtype), d * d, axes=1)
+            square = lambda d: weighted_sum(scale.astype(d.dtype), d * d)
             return jax.tree.map(square, deviations)
         rows = jax.vmap(lambda d: ravel_pytree(d)[0])(deviations)
-        return (rows.T * scale.astype(rows.dtype)) @ rows
+        return product(rows.T * scale.astype(rows.dtype), rows)
 
     def full(self, position: Position, data: Data) -> Estimate:
         shard = self.batcher.population(as_shard(data))

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned, _tree
 from .._types import Position
+from ..arrays import product
 from .space import Space, Vector
 
 
@@ -91,7 +92,7 @@ class Euclidean(Space):
     def squared_norm(self, x: Position, v: Vector) -> Array:
         if self.inverse is not None:
             flat, _ = ravel_pytree(v)
-            white = self.inverse.astype(flat.dtype) @ flat
+            white = product(self.inverse.astype(flat.dtype), flat)
             return jnp.vdot(white, white)
         if self.scale is not None:
             v = self._scaled(jnp.divide, v)
@@ -130,7 +131,7 @@ class Euclidean(Space):
         if self.cholesky is not None:
             flat, unravel = ravel_pytree(v)
             matrix = self.cholesky.astype(flat.dtype)
-            return unravel(flat @ matrix if transposed else matrix @ flat)
+            return unravel(product(matrix.T if transposed else matrix, flat))
         return v if self.scale is None else self._scaled(jnp.multiply, v)
 
     def _scaled(self, operation: Any, v: Vector) -> Vector:

@@ -11,6 +11,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
+from ..arrays import product
 from ..arrays.expm import expm
 from .array_space import ArraySpace
 
@@ -53,19 +54,19 @@ class SPD(ArraySpace):
         return (v + v.mT) / 2
 
     def gradient_array(self, x: Array, g: Array) -> Array:
-        return x @ self.project_array(x, g) @ x
+        return _sandwich(x, self.project_array(x, g))
 
     def flow_array(
         self, x: Float[Array, "*b n n"], v: Float[Array, "*b n n"], t: Array
     ) -> tuple[Array, Array]:
         root = jnp.linalg.cholesky(x)
         b = _within(root, v)
-        half = root @ expm(t / 2 * b)
-        return half @ half.mT, self.project_array(x, half @ b @ half.mT)
+        half = product(root, expm(t / 2 * b))
+        return product(half, half.mT), self.project_array(x, _sandwich(half, b))
 
     def normal_array(self, key: Any, x: Array) -> Array:
         root, noise = jnp.linalg.cholesky(x), jax.random.normal(key, x.shape, x.dtype)
-        return self.project_array(x, root @ self.project_array(x, noise) @ root.mT)
+        return self.project_array(x, _sandwich(root, self.project_array(x, noise)))
 
     def squared_norm_array(self, x: Array, v: Array) -> Array:
         return jnp.sum(_within(jnp.linalg.cholesky(x), v) ** 2)
@@ -93,6 +94,11 @@ class SPD(ArraySpace):
         least = np.min(np.linalg.eigvalsh(value))
         if least <= 0:
             raise ValueError(f"{where} must be positive definite, got an eigenvalue of {least:.2g}")
+
+
+def _sandwich(a: Array, b: Array) -> Array:
+    """A B A'."""
+    return product(product(a, b), a.mT)
 
 
 def _within(root: Array, v: Array) -> Array:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..arrays import product
 from ..arrays.expm import expm
 from .array_space import ArraySpace
 
@@ -47,8 +48,8 @@ class Stiefel(ArraySpace):
     """
 
     def project_array(self, x: Array, v: Array) -> Array:
-        cross = x.mT @ v
-        return v - x @ (cross + cross.mT) / 2
+        cross = product(x.mT, v)
+        return v - product(x, cross + cross.mT) / 2
 
     def flow_array(
         self, x: Float[Array, "*b n p"], v: Float[Array, "*b n p"], t: Array
@@ -57,15 +58,16 @@ class Stiefel(ArraySpace):
         # blocks of one size: V is taken in units of its own speed
         speed = jnp.sqrt(jnp.sum(v * v, axis=(-2, -1), keepdims=True) / p) + tiny
         unit = v / speed
-        turn = x.mT @ v
+        turn = product(x.mT, v)
         turn = (turn - turn.mT) / 2
         eye = jnp.broadcast_to(jnp.eye(p, dtype=x.dtype), turn.shape)
-        upper = jnp.concatenate([turn, -speed * (unit.mT @ unit)], axis=-1)
+        upper = jnp.concatenate([turn, -speed * product(unit.mT, unit)], axis=-1)
         lower = jnp.concatenate([speed * eye, turn], axis=-1)
-        both = jnp.concatenate([x, unit], axis=-1) @ expm(t * jnp.concatenate([upper, lower], -2))
+        block = expm(t * jnp.concatenate([upper, lower], -2))
+        both = product(jnp.concatenate([x, unit], axis=-1), block)
         back = expm(-t * turn)
-        moved = _towards_polar(both[..., :p] @ back)
-        return moved, self.project_array(moved, speed * (both[..., p:] @ back))
+        moved = _towards_polar(product(both[..., :p], back))
+        return moved, self.project_array(moved, speed * product(both[..., p:], back))
 
     def normal_array(self, key: Any, x: Array) -> Array:
         return self.project_array(x, jax.random.normal(key, x.shape, x.dtype))
@@ -100,12 +102,12 @@ class Stiefel(ArraySpace):
 
 
 def _towards_polar(x: Array) -> Array:
-    return x @ (3 * jnp.eye(x.shape[-1], dtype=x.dtype) - x.mT @ x) / 2
+    return product(x, 3 * jnp.eye(x.shape[-1], dtype=x.dtype) - product(x.mT, x)) / 2
 
 
 def _polar(x: Array) -> Array:
     u, _, v = jnp.linalg.svd(x, full_matrices=False)
-    return u @ v
+    return product(u, v)
 
 
 def _log_volume(shape: tuple[int, ...]) -> float:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _tree
 from .._types import Position
+from ..arrays import product
 from ..spaces import Space
 from .euler import EulerMomentum
 from .noise import (
@@ -71,7 +72,7 @@ class FrictionMatrix(eqx.Module):
         flat, unravel = ravel_pytree(x)
         project = lambda v: ravel_pytree(space.project(x, unravel(v)))[0]
         restricted = jax.vmap(project)(self.root.T.astype(flat.dtype))  # R'L
-        rates, basis = jnp.linalg.eigh(restricted.T @ restricted)
+        rates, basis = jnp.linalg.eigh(product(restricted.T, restricted))
         where = lambda c: (c.rates, c.basis)
         return eqx.tree_at(where, self, (rates[size - dim :], basis[:, size - dim :]))
 
@@ -79,7 +80,7 @@ class FrictionMatrix(eqx.Module):
         """`B diag(factors) B' v`: f(C) v for f(rates)."""
         flat, unravel = ravel_pytree(v)
         basis, factors = self.basis.astype(flat.dtype), factors.astype(flat.dtype)
-        return unravel(basis @ (factors * (basis.T @ flat)))
+        return unravel(product(basis, factors * product(basis.T, flat)))
 
 
 class MatrixFriction(Transition):
@@ -127,12 +128,12 @@ class MatrixOrnsteinUhlenbeck(CorrectedTransition):
         if v is not None:
             corrected = jnp.diag(variances) - _twice_kicked(friction, h, v)
             variances, own = jnp.linalg.eigh(corrected)
-            basis = basis @ own
+            basis = product(basis, own)
             clipped = add_counts(clipped, jnp.sum(variances < 0, dtype=jnp.int32))
         flat, unravel = ravel_pytree(phase.momentum)
         z = jax.random.normal(key, variances.shape, flat.dtype)
         deviations = jnp.sqrt(jnp.maximum(variances, 0)).astype(flat.dtype)
-        noise = unravel(basis.astype(flat.dtype) @ (deviations * z))
+        noise = unravel(product(basis.astype(flat.dtype), deviations * z))
         decayed = friction.apply(jnp.exp(-friction.rates * h), phase.momentum)
         momentum = phase.space.project(phase.position, _tree.axpy(1.0, noise, decayed))
         return phase._replace(momentum=momentum, clipped=clipped)
@@ -232,4 +233,4 @@ def _exact(rates: Array, temperature: Array, h: Any) -> Array:
 def _twice_kicked(friction: FrictionMatrix, h: Any, v: Array) -> Float[Array, "m m"]:
     """`B' S V S B`: what kicks for h/2 before and after leave of the noise of one gradient."""
     kicks = friction.basis * ((1 + jnp.exp(-friction.rates * h)) * h / 2)
-    return kicks.T @ v.astype(kicks.dtype) @ kicks
+    return product(product(kicks.T, v.astype(kicks.dtype)), kicks)

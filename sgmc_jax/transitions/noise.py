@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned, _tree
 from .._types import Position
+from ..arrays import product
 from ..spaces import Space
 from .transition import Phase, Transition
 
@@ -122,7 +123,7 @@ class NoiseCovariance(eqx.Module):
         else:
             flat, unravel = ravel_pytree(ambient)
             basis = self.basis.astype(flat.dtype)
-            scaled = unravel(basis @ (deviation(value).astype(flat.dtype) * flat))
+            scaled = unravel(product(basis, deviation(value).astype(flat.dtype) * flat))
         return space.project(x, scaled)
 
     def clipped(self, variance: Callable[[Any], Array]) -> Array | None:
@@ -150,7 +151,7 @@ class NoiseCovariance(eqx.Module):
         if self.eigenvalues is None:
             return None
         known = self.eigenvalues if self.basis is None else (self.basis * self.eigenvalues)
-        return _as_matrix(known if self.basis is None else known @ self.basis.T, size)
+        return _as_matrix(known if self.basis is None else product(known, self.basis.T), size)
 
     def over(self, position: Position) -> Float[Array, " d"] | Float[Array, "d d"] | None:
         """V over the raveled position, its diagonal where it has no more; `None` where it is 0."""
@@ -325,4 +326,4 @@ def _diagonalised(matrix: Array, root: Array | None) -> tuple[Array, Array]:
     half = jnp.linalg.solve(root, matrix)
     whitened = jnp.linalg.solve(root, half.T)
     eigenvalues, basis = eigen((whitened + whitened.T) / 2)
-    return eigenvalues, root @ basis
+    return eigenvalues, product(root, basis)

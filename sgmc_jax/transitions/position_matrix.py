@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PyTree
 from .. import _checks, _returned, _tree
 from .._functions import as_function
 from .._types import Position
+from ..arrays import product
 
 GAMMAS = ("exact", "diagonal", "jvp")
 _FEW = 64  # coordinates, for which `"diagonal"` is compared with `"exact"` as a chain begins
@@ -141,7 +142,7 @@ class Divergence(eqx.Module):
 
 def times(matrix: Array, v: Array) -> Array:
     """The product with a matrix or a diagonal."""
-    return matrix * v if matrix.ndim == 1 else matrix @ v
+    return matrix * v if matrix.ndim == 1 else product(matrix, v)
 
 
 def dense(matrix: Array) -> Float[Array, "d d"]:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PyTree
 from .. import _returned
 from .._checks import of_kind, schedule, truth
 from .._types import Position
+from ..arrays import product
 from ..spaces import Space
 from .noise import (
     NoiseCovariance,
@@ -74,7 +75,7 @@ class RecipeEuler(Transition):
         d, v = self.diffusion.at(phase.position), self._covariance(phase)
         d = self._squared(d) if self.factor else d
         g = ravel_pytree(field)[0].astype(d.dtype)
-        heat = h * (g @ times(d, g)) / (2 * len(g))
+        heat = h * product(g, times(d, g)) / (2 * len(g))
         if v is None:
             return heat
         lost = d * v if d.ndim == v.ndim == 1 else jnp.sum(dense(d) * dense(v)) / len(g)
@@ -82,7 +83,7 @@ class RecipeEuler(Transition):
 
     def _squared(self, factor: Array) -> Array:
         """D, of its factor."""
-        return factor * factor if factor.ndim == 1 else factor @ factor.T
+        return factor * factor if factor.ndim == 1 else product(factor, factor.T)
 
     def _product(self, position: Position, v: Array) -> Float[Array, " d"]:
         """`(D + Q) v`."""
@@ -107,7 +108,7 @@ class RecipeEuler(Transition):
         if self.curl is None and d.ndim == v.ndim == 1:
             return own - h**2 * d * v * d
         m = dense(d) if self.curl is None else dense(d) + dense(self.curl.at(position))
-        return dense(own) - h**2 * m @ dense(v) @ m.T
+        return dense(own) - h**2 * product(product(m, dense(v)), m.T)
 
     def _covariance(self, phase: Phase) -> Array | None:
         """V over the raveled position, its diagonal where it has no more, or `None`."""
@@ -166,4 +167,4 @@ def noise_of(key: Any, covariance: Array) -> tuple[Array, Array]:
     xi = jax.random.normal(key, variances.shape, variances.dtype)
     noise = jnp.sqrt(jnp.maximum(variances, 0)) * xi
     clipped = jnp.sum(variances < 0, dtype=jnp.int32)
-    return (noise if basis is None else basis @ noise), clipped
+    return (noise if basis is None else product(basis, noise)), clipped

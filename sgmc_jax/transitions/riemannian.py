@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 
 from .._checks import of_kind, scalar, schedule, truth
 from .._types import Position
+from ..arrays import product
 from ..spaces import Space
 from .noise import NoiseCovariance, add_counts, check_left, known_covariance
 from .position_matrix import Divergence, PositionMatrix, dense, times
@@ -89,7 +90,8 @@ class RiemannianMomentum(Transition):
         if root.ndim == v.ndim == 1:
             return scale * root**2 - h**2 * root * v * root
         root = dense(root)
-        return scale * root @ root.T - h**2 * root.T @ dense(v).astype(root.dtype) @ root
+        left = product(product(root.T, dense(v).astype(root.dtype)), root)
+        return scale * product(root, root.T) - h**2 * left
 
     def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
         check_one_covariance(self.noise_covariance, estimated)

@@ -1,6 +1,7 @@
 """Laws that every kernel obeys, whatever it samples."""
 
 from functools import partial
+from pathlib import Path
 
 import chex
 import jax
@@ -8,10 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import sgmc_jax
 from sgmc_jax import Keys, _tree, cycle, gibbs, repeat, sample, thin
 from tests.laws.registry import CASES, DIM, Case, autoregression
 
 KEY = jax.random.key(0)
+JAX, LIBRARY = (Path(package.__file__).parent for package in (jax, sgmc_jax))
 
 
 def cases(cases=CASES, fast=lambda i, case: not case.heavy):
@@ -58,6 +61,30 @@ def in_dtype(tree, dtype):
 
 def dtypes(tree):
     return {str(x.dtype) for x in jax.tree.leaves(tree) if jnp.issubdtype(x.dtype, jnp.floating)}
+
+
+@cases(fast=lambda i, case: i % 3 == 1)
+def test_matrix_products_are_in_full_precision(case: Case):
+    """Not in the few digits that accelerators give unasked; a user's own functions are theirs."""
+    kernel, data = case.make(case.step_size), arrays(case.data)
+    state = jax.eval_shape(lambda: start(case, kernel))
+    step = jax.make_jaxpr(lambda state: kernel.step(KEY, state, data))(state)
+    coarse = list(coarse_products(step.jaxpr))
+    assert not coarse, coarse
+
+
+def coarse_products(jaxpr):
+    """Where in the library products of floating numbers are asked for in no precision."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "dot_general" and "HIGHEST" not in str(eqn.params["precision"]):
+            frames = eqn.source_info.traceback.frames
+            own = next(frame for frame in frames if JAX not in Path(frame.file_name).parents)
+            if LIBRARY in Path(own.file_name).parents:
+                yield f"{own.file_name}:{own.line_num}"
+        for inner in jax.tree.leaves(list(eqn.params.values())):
+            inner = getattr(inner, "jaxpr", inner)  # closed or open, of a loop, a branch or a call
+            if hasattr(inner, "eqns"):
+                yield from coarse_products(inner)
 
 
 @every_at_once
@@ -260,6 +287,13 @@ def values(x):
 def single(key):
     """Whether it is one key as its user sees it, typed or raw."""
     return key.ndim == (0 if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else 1)
+
+
+def test_the_precision_law_sees_a_plain_product(monkeypatch):
+    monkeypatch.setattr("sgmc_jax.model.product", jnp.matmul)
+    case = next(case for case in CASES if case.name == "sgld linear")
+    with pytest.raises(AssertionError, match="model"):
+        test_matrix_products_are_in_full_precision(case)
 
 
 def test_the_key_law_sees_a_key_used_twice(monkeypatch):

@@ -243,4 +243,7 @@ class Hybrid(BlockKernel):
         sweep = partial(model.sweep, now, z)
         z, known = self.schedule.births(sweep, anchors, blocks, sums, given.count, z)
         state = model.synchronise(now, z, known)
+        # z that NaN parameters have led to are numbers like others: the state shall not look whole
+        shared = _tree.flagged(state.position.shared, now.theta)
+        state = state._replace(position=state.position._replace(shared=shared))
         return state, state.slots

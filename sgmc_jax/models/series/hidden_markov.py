@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from ... import _checks, _returned
 from ..._types import Position
+from ...arrays import product
 from ...batching import SeriesWindow
 from . import forward_backward as recursions
 from .emissions import Emission
@@ -122,13 +123,13 @@ class HiddenMarkov(SeriesModel):
         chain, share = self._chain(position), window.share
         logliks = self._row_logliks(position, window)
         law = jax.lax.stop_gradient(self._smoothed(chain, window, logliks))
-        moves = jnp.einsum("tij,ij->t", law.pairs, chain.transition)
-        begins = law.states[0] @ chain.initial
+        moves = jnp.sum(law.pairs * chain.transition, axis=(1, 2))
+        begins = jnp.sum(law.states[0] * chain.initial)
         moves = jnp.where(initial_row(window), begins, moves)
         possible = jnp.where(law.states > 0, logliks, 0)  # -inf where a state cannot emit the row
-        terms = moves + jnp.einsum("tk,tk->t", law.states, possible)
+        terms = moves + jnp.sum(law.states * possible, axis=1)
         share = share.astype(terms.dtype)
-        return with_gradient_of(share @ law.predictive, share @ terms)
+        return with_gradient_of(product(share, law.predictive), product(share, terms))
 
     def check(self, position: Position, data: PyTree) -> None:
         self.emission.check(data)

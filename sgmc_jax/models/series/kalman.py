@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax.scipy.linalg import cho_factor, cho_solve
 from jaxtyping import Array, Bool, Float
 
+from ...arrays import product
+
 _DOUBLINGS = 16  # of the steps that the stationary covariance sums over
 
 
@@ -54,16 +56,16 @@ def kalman_filter(
 
     def row(predicted: tuple[Array, Array], row: tuple[Array, Array]) -> tuple:
         (mean, covariance), (y, seen) = predicted, row
-        across = c @ covariance
-        factor = cho_factor(across @ c.T + r, lower=True)
-        gap = y - c @ mean
+        across = product(c, covariance)
+        factor = cho_factor(product(across, c.T) + r, lower=True)
+        gap = y - product(c, mean)
         gain = cho_solve(factor, across).T
         scaled = cho_solve(factor, gap)
         logdet = 2 * jnp.sum(jnp.log(jnp.diagonal(factor[0])))
-        evidence = -0.5 * (gap @ scaled + logdet + len(gap) * jnp.log(2 * jnp.pi))
-        mean = mean + jnp.where(seen, gain @ gap, 0)
-        covariance = symmetric(covariance - jnp.where(seen, gain @ across, 0))
-        following = (a @ mean, symmetric(a @ covariance @ a.T + q))
+        evidence = -0.5 * (product(gap, scaled) + logdet + len(gap) * jnp.log(2 * jnp.pi))
+        mean = mean + jnp.where(seen, product(gain, gap), 0)
+        covariance = symmetric(covariance - jnp.where(seen, product(gain, across), 0))
+        following = (product(a, mean), symmetric(congruent(a, covariance) + q))
         return following, (jnp.where(seen, evidence, 0), predicted, (mean, covariance))
 
     return Filtered(*jax.lax.scan(row, (law.mean, law.covariance), (series, real))[1])
@@ -79,10 +81,10 @@ def smooth(law: LinearGaussianLaw, filtered: Filtered) -> Smoothed:
 
     def row(later: tuple[Array, Array], row: tuple) -> tuple:
         (mean, covariance), (predicted_mean, predicted), (at, spread) = later, *row
-        gain = cho_solve(cho_factor(predicted, lower=True), a @ spread).T
-        smoothed = at + gain @ (mean - predicted_mean)
-        left = symmetric(spread + gain @ (covariance - predicted) @ gain.T)
-        return (smoothed, left), (smoothed, left, covariance @ gain.T)
+        gain = cho_solve(cho_factor(predicted, lower=True), product(a, spread)).T
+        smoothed = at + product(gain, mean - predicted_mean)
+        left = symmetric(spread + congruent(gain, covariance - predicted))
+        return (smoothed, left), (smoothed, left, product(covariance, gain.T))
 
     last = jax.tree.map(lambda x: x[-1], filtered.updated)
     _, (mean, covariance, cross) = jax.lax.scan(
@@ -101,9 +103,14 @@ def stationary(a: Float[Array, "d d"], q: Float[Array, "d d"]) -> Float[Array, "
 
     def double(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
         total, power = carry
-        return (total + power @ total @ power.T, power @ power), None
+        return (total + congruent(power, total), product(power, power)), None
 
     return jax.lax.scan(double, (q, a), None, length=_DOUBLINGS)[0][0]
+
+
+def congruent(a: Float[Array, "m d"], b: Float[Array, "*t d d"]) -> Float[Array, "*t m m"]:
+    """A B A'."""
+    return product(product(a, b), a.T)
 
 
 def symmetric(x: Float[Array, "d d"]) -> Float[Array, "d d"]:
@@ -118,5 +125,5 @@ def expected_log_normal(
     factor = cho_factor(covariance, lower=True)
     precision = cho_solve(factor, jnp.eye(len(covariance), dtype=covariance.dtype))
     logdet = 2 * jnp.sum(jnp.log(jnp.diagonal(factor[0])))
-    trace = jnp.einsum("ij,...ji->...", precision, square)
+    trace = jnp.sum(precision * square, axis=(-2, -1))
     return -0.5 * (trace + logdet + len(covariance) * jnp.log(2 * jnp.pi))

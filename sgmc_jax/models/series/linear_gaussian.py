@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from ... import _checks, _returned
 from ..._types import Position
+from ...arrays import product
 from ...batching import SeriesWindow
 from . import kalman
 from .kalman import LinearGaussianLaw, expected_log_normal
@@ -154,21 +155,21 @@ class LinearGaussianStateSpace(SeriesModel):
         law, rows = self._law(position), self._rows(window)
         filtered, states = jax.lax.stop_gradient(self._smoothed(law, window))
         # centred before it is squared: far from zero the second moments' difference is rounding
-        drift = states.mean[1:] - states.mean[:-1] @ law.transition.T
-        moved = states.cross @ law.transition.T
+        drift = states.mean[1:] - product(states.mean[:-1], law.transition.T)
+        moved = product(states.cross, law.transition.T)
         steps = states.covariance[1:] - moved - _transpose(moved) + _outer(drift, drift)
-        steps = steps + law.transition @ states.covariance[:-1] @ law.transition.T
+        steps = steps + kalman.congruent(law.transition, states.covariance[:-1])
         moves = expected_log_normal(steps, law.state_noise)
         begun = states.covariance[1] + jnp.outer(
             states.mean[1] - law.mean, states.mean[1] - law.mean
         )
         begins = expected_log_normal(begun, law.covariance)
         moves = jnp.where(initial_row(window), begins, moves)
-        gaps = rows - states.mean[1:] @ law.observation.T
-        spread = law.observation @ states.covariance[1:] @ law.observation.T
+        gaps = rows - product(states.mean[1:], law.observation.T)
+        spread = kalman.congruent(law.observation, states.covariance[1:])
         emits = expected_log_normal(_outer(gaps, gaps) + spread, law.observation_noise)
         share = window.share.astype(moves.dtype)
-        return with_gradient_of(share @ filtered.predictive, share @ (moves + emits))
+        return with_gradient_of(product(share, filtered.predictive), product(share, moves + emits))
 
     # -- states
 

@@ -1,0 +1,75 @@
+"""Parameters that are not numbers stop a chain, though labels drawn by them are like others."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import sample
+from sgmc_jax.bnp import (
+    BetaBernoulli,
+    BetaProcess,
+    DirichletProcess,
+    Groups,
+    HierarchicalDirichletProcess,
+    LinearGaussian,
+    NormalKnownCovariance,
+    hybrid_features,
+    hybrid_hdp,
+    hybrid_mixture,
+    slice_bnb,
+    slice_features,
+    slice_mixture,
+    uncollapsed_mixture,
+    warm_mixture,
+)
+
+ITEMS = np.linspace(-1, 1, 8, dtype=np.float32)[:, None]
+GROUPED = Groups(ITEMS.reshape(2, 4, 1), np.array([4, 4]))
+
+
+def break_parameters(params):
+    """A number of one slot is lost, as where a Cholesky factor of float32 does not exist."""
+    return jax.tree.map(lambda x: x.at[(0,) * x.ndim].set(jnp.nan), params)
+
+
+class Broken(NormalKnownCovariance):
+    def draw(self, key, statistics):
+        return break_parameters(super().draw(key, statistics))
+
+
+class BrokenFeatures(LinearGaussian):
+    def redraw(self, *args):
+        shared, params = super().redraw(*args)
+        return shared, break_parameters(params)
+
+
+FAMILY = Broken(0.0, 1.0, 4.0)
+FEATURES = BrokenFeatures(1)
+KERNELS = {
+    "hybrid": (lambda: hybrid_mixture(DirichletProcess(1.0), FAMILY, blocks=2), ITEMS),
+    "warm": (lambda: warm_mixture(DirichletProcess(1.0), FAMILY, blocks=2, cooling=3.0), ITEMS),
+    "uncollapsed": (lambda: uncollapsed_mixture(DirichletProcess(1.0), FAMILY, tail=2), ITEMS),
+    "slices": (lambda: slice_mixture(DirichletProcess(1.0), FAMILY), ITEMS),
+    "hdp": (lambda: hybrid_hdp(HierarchicalDirichletProcess(1.0, 1.0), FAMILY, blocks=2), GROUPED),
+    "bnb": (lambda: slice_bnb(BetaProcess(1.0, 2.0), FAMILY, capacity=64), GROUPED),
+    "features": (lambda: hybrid_features(BetaBernoulli(1.0), FEATURES, blocks=2), ITEMS),
+    "slice features": (lambda: slice_features(BetaBernoulli(1.0), FEATURES), ITEMS),
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_chain_stops(name):
+    make, data = KERNELS[name]
+    with pytest.warns(UserWarning, match="chain 0 at step"):
+        run = sample(jax.random.key(0), make(), None, data, num_steps=3)
+    assert np.all(run.stopped >= 0)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["hybrid", "hdp", "uncollapsed", "bnb"])
+def test_without_the_flag_it_goes_on(name, monkeypatch):
+    monkeypatch.setattr("sgmc_jax._tree.flagged", lambda x, by: x)
+    make, data = KERNELS[name]
+    run = sample(jax.random.key(0), make(), None, data, num_steps=3)
+    assert np.all(run.stopped < 0)
