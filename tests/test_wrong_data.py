@@ -39,6 +39,7 @@ from sgmc_jax import (
 )
 from sgmc_jax.bnp import (
     BetaBernoulli,
+    BetaProcess,
     DirichletCategorical,
     DirichletProcess,
     Groups,
@@ -47,12 +48,15 @@ from sgmc_jax.bnp import (
     NormalGamma,
     NormalInverseWishart,
     PitmanYor,
+    bondesson,
     hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
+    slice_crm,
 )
 from sgmc_jax.bnp._starts import start_features
 from sgmc_jax.models import LDA
+from sgmc_jax.processes import CountLikelihood
 
 KEY = jax.random.key(0)
 ZERO = np.zeros(2, np.float32)
@@ -206,6 +210,13 @@ def own(init=lambda key, position, data: draw(jnp.ones).init(key, position, data
 
 
 FEATURES = hybrid_features(BetaBernoulli(1.0), LinearGaussian(2), capacity=4)
+TWICE = slice_crm(
+    bondesson(BetaProcess(1.0)),
+    CountLikelihood.from_function(
+        lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)) + jnp.log(2.0) * (x == 1), maximum=2
+    ),
+    LinearGaussian(2),
+)
 GROUPS = Groups.from_list([np.array([3, 1]), np.array([2])])
 START = "position must have "
 STARTS = [
@@ -217,6 +228,7 @@ STARTS = [
         START + r"features for each of 40 items, of shape \(40, ...\)",
     ),
     Case("twice", lambda: go(FEATURES, np.full((40, 2), 2)), START + "features from 0 to 1.*2 to"),
+    Case("thrice", lambda: go(TWICE, np.full((40, 2), 3)), START + "features from 0 to 2.*3 to"),
     Case("half", lambda: go(FEATURES, np.full((40, 2), 0.5)), START + "features in whole numbers"),
     Case("leaf", lambda: go(FEATURES, Dist({}, {"z": X})), r'position must be Dist.*"features"'),
     Case(

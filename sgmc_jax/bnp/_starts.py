@@ -152,7 +152,7 @@ def check_features(process: Any, capacity: int, position: Any, num_items: int) -
             f"position must have features of at most {capacity} columns, the capacity, got shape "
             f"{jnp.shape(features)}"
         )
-    most = 1 if process.dtype == jnp.bool_ else np.inf
+    most = process.largest
     if entries is not None and np.any((entries < 0) | (entries > most)):
         raise ValueError(
             f"position must have features from 0 to {most} for {type(process).__name__}, got "

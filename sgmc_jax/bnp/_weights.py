@@ -73,14 +73,19 @@ class Weights(eqx.Module):
         return None
 
     @property
-    @abstractmethod
     def dtype(self) -> Any:
         """The type of an entry."""
+        return self.entries.dtype
 
     @property
     @abstractmethod
     def entries(self) -> Any:
         """What has `lower` and `log_step`, to draw entries by."""
+
+    @property
+    def largest(self) -> float:
+        """The largest entry, which may be infinite."""
+        return self.entries.largest
 
     def extra(self, key: Any, given: dict[str, Any], capacity: int) -> dict[str, PyTree]:
         """What the position has besides, a row for every slot; the first as they are given."""
@@ -129,10 +134,6 @@ class ProcessWeights(Weights):
     @property
     def priors(self) -> dict[str, Any]:
         return self.process.priors
-
-    @property
-    def dtype(self) -> Any:
-        return self.process.dtype
 
     @property
     def entries(self) -> Any:
@@ -199,10 +200,6 @@ class SeriesWeights(Weights):
         if not isinstance(self.series, MeasureSeries) or "mass" not in shared:
             return self.series
         return self.series.of(self.series.measure.of_mass(shared["mass"]))
-
-    @property
-    def dtype(self) -> Any:
-        return self.counts.dtype
 
     @property
     def entries(self) -> Any:

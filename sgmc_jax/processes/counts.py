@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -28,6 +29,11 @@ class CountLikelihood(eqx.Module):
     dtype: ClassVar[Any] = jnp.int32
     below_one: ClassVar[bool] = False
     """Whether it is one for weights below 1 alone."""
+
+    @property
+    def largest(self) -> float:
+        """The largest count, which may be infinite."""
+        return math.inf
 
     @abstractmethod
     def log_prob(self, x: Int[Array, "..."], log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -85,6 +91,10 @@ class BoundedCounts(CountLikelihood):
     def __check_init__(self):
         _checks.whole("maximum", self.maximum)
 
+    @property
+    def largest(self) -> float:
+        return self.maximum
+
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         return jnp.vectorize(self.function)(x, log_theta)
 
@@ -115,6 +125,10 @@ class _YesOrNo(_CountedBySum):
     """A likelihood of entries that are 0 or 1."""
 
     dtype = jnp.bool_
+
+    @property
+    def largest(self) -> float:
+        return 1
 
     def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
         return jnp.zeros_like(entry), uniform

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -56,6 +57,11 @@ class FeatureProcess(Process):
     def __check_init__(self):
         _checks.positive("mass", self.mass)
         _checks.positive("concentration", self.concentration)
+
+    @property
+    def largest(self) -> float:
+        """The largest entry, which may be infinite."""
+        return 1 if self.dtype == jnp.bool_ else math.inf
 
     @abstractmethod
     def exposure(self, concentration: Array, num_items: Any) -> Array:
