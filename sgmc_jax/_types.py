@@ -28,6 +28,10 @@ class Keys(NamedTuple):
     `noise` drives the sampler, `batch` the minibatch (unbatched when chains share it), and `count`
     is the index of the step. `count` is never batched over chains, so that a schedule or a periodic
     refresh stays one scalar branch under `vmap`; it is `None` where nobody counts.
+
+    Example:
+        >>> Keys(jax.random.key(0), jax.random.key(1), count=7).fold(2).count
+        7
     """
 
     noise: Any
@@ -42,7 +46,12 @@ class Keys(NamedTuple):
 
 
 def as_keys(key: Key) -> Keys:
-    """`Keys` as they are; a bare key split into its noise and its batch half."""
+    """`Keys` as they are; a bare key split into its noise and its batch half.
+
+    Example:
+        >>> as_keys(jax.random.key(0)).count is None
+        True
+    """
     if isinstance(key, Keys):
         return key
     noise, batch = jax.random.split(key)
@@ -64,6 +73,10 @@ class Estimate(NamedTuple):
     pytree like the position (a diagonal) or a matrix over the raveled one, or `None`; `curvature`
     an unbiased estimate of the derivative of each component of the value in its own coordinate, a
     pytree like the position, or `None`.
+
+    Example:
+        >>> Estimate(value=2.0, logdensity=-1.0).covariance is None
+        True
     """
 
     value: PyTree

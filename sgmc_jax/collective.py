@@ -22,6 +22,14 @@ class Collective(eqx.Module):
     Args:
         axis: the name of the bound axis, or `None` for one device.
         size: the number of shards on it.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> comm = Collective("shards", 2)
+        >>> jax.vmap(comm.psum, axis_name="shards")(jnp.array([1, 2])).tolist()
+        [3, 3]
+        >>> Collective().psum(2)  # on one device
+        2
     """
 
     axis: str | None = eqx.field(static=True, default=None)
@@ -86,7 +94,14 @@ def with_collective(kernel: PyTree, comm: Collective) -> PyTree:
 
 
 class Dist(NamedTuple):
-    """A position of which `shared` is alike on all shards and `local` has a leading item axis."""
+    """A position of which `shared` is alike on all shards and `local` has a leading item axis.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> position = Dist({"concentration": 1.0}, {"assignment": jnp.array([0, 0, 1])})
+        >>> position.local["assignment"][:2].tolist()  # of a shard of two items
+        [0, 0]
+    """
 
     shared: PyTree
     local: PyTree

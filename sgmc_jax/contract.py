@@ -48,6 +48,11 @@ class Contract(NamedTuple):
         cost: that of a step, or `None` if it is not known.
         moves: how many times a step moves one and the same position by the noise of one batch, if
             the data is a stream of them.
+
+    Example:
+        >>> turns = Contract.join([Contract(capacity=16, streams=True), Contract(capacity=32)])
+        >>> turns.capacity, turns.streams
+        (32, False)
     """
 
     capacity: int | None = None
@@ -78,6 +83,12 @@ class SlotInfo(NamedTuple):
 
     It may be a part of a larger info. A runner discards steps that overflow, and makes them again
     with more slots; of several steps the last one's `active` counts, and any one's `overflow`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> counts = jnp.array([4, 0, 2])  # the items of three slots
+        >>> int(SlotInfo(jnp.sum(counts > 0), overflow=jnp.array(False)).active)
+        2
     """
 
     active: Array

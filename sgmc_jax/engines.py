@@ -76,6 +76,14 @@ class Vmap(Engine):
     Args:
         size: the number of shards.
         over: `"data"` or `"chains"`; by default what the kernel can.
+
+    Example: four chains, two on each shard.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Vmap, draw, sample
+        >>> kernel, args = draw(lambda key, data: 2.0), {"num_steps": 3, "num_chains": 4}
+        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), None, **args, engine=Vmap(2))
+        >>> run.trace.shape
+        (4, 3)
     """
 
     size: int = eqx.field(static=True)
@@ -98,6 +106,14 @@ class Pmap(Engine):
 
     Raises:
         ValueError: if there are fewer devices.
+
+    Example: four chains on the first device; `Pmap()` spreads them over all.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Pmap, draw, sample
+        >>> kernel, args = draw(lambda key, data: 2.0), {"num_steps": 3, "num_chains": 4}
+        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), None, **args, engine=Pmap(1))
+        >>> run.trace.shape
+        (4, 3)
     """
 
     size: int = eqx.field(static=True)
@@ -131,6 +147,14 @@ class ShardMap(Engine):
 
     Raises:
         ValueError: if there are fewer devices, or the mesh has several axes.
+
+    Example: four chains on the first device; `ShardMap()` spreads them over all.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import ShardMap, draw, sample
+        >>> kernel, args = draw(lambda key, data: 2.0), {"num_steps": 3, "num_chains": 4}
+        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), None, **args, engine=ShardMap(1))
+        >>> run.trace.shape
+        (4, 3)
     """
 
     mesh: Mesh = eqx.field(static=True)

@@ -55,7 +55,12 @@ class ItemSum(eqx.Module):
 
 
 class Model(ItemSum):
-    """A log posterior `logprior(x) + sum_i loglik(x, item_i)`; its gradient is what is summed."""
+    """A log posterior `logprior(x) + sum_i loglik(x, item_i)`; its gradient is what is summed.
+
+    Example:
+        >>> FunctionModel(lambda x: -(x @ x)).score(jnp.array([1.0, 2.0]), None).tolist()
+        [-2.0, -4.0]
+    """
 
     @abstractmethod
     def logprior(self, position: Position) -> Array:
@@ -131,11 +136,8 @@ class FunctionModel(Model):
 
     Example:
         >>> import jax.numpy as jnp
-        >>> model = FunctionModel(
-        ...     lambda w: -0.5 * w @ w, lambda w, z: -0.5 * (z[1] - z[0] @ w) ** 2
-        ... )
-        >>> items = (jnp.eye(2), jnp.ones(2))
-        >>> model.weighted_sum(jnp.zeros(2), items, jnp.ones(2)).value.tolist()
+        >>> model = FunctionModel(lambda w: -w @ w / 2, lambda w, z: -((z[1] - z[0] @ w) ** 2) / 2)
+        >>> model.weighted_sum(jnp.zeros(2), (jnp.eye(2), jnp.ones(2)), jnp.ones(2)).value.tolist()
         [1.0, 1.0]
     """
 

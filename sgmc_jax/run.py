@@ -24,6 +24,12 @@ class RunInfo(NamedTuple):
     """The kernel's info, and whether the chain is finite.
 
     The info's fields are attributes here too; of `gibbs` they are the infos of its blocks.
+
+    Example:
+        >>> from sgmc_jax.combinators import MetropolisInfo
+        >>> info = RunInfo(finite=True, kernel=MetropolisInfo(0.8, accepted=True, energy_error=0.2))
+        >>> info.finite, info.acceptance
+        (True, 0.8)
     """
 
     finite: Any
@@ -38,7 +44,16 @@ class RunInfo(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Streaming moments: the mean, the variance, and the sum of the weights (step sizes)."""
+    """Streaming moments: the mean, the variance, and the sum of the weights (step sizes).
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import draw, sample
+        >>> kernel = draw(lambda key, data: 2.0)
+        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), None, num_steps=4, reduce=True)
+        >>> float(run.trace.mean), float(run.trace.variance), float(run.trace.weight)
+        (2.0, 0.0, 4.0)
+    """
 
     mean: PyTree
     variance: PyTree
@@ -95,6 +110,15 @@ class Run(eqx.Module):
         made_with: of the kernel and the data, what a run that goes on compares its own with.
         slotted: of a kernel with slots, whether each leaf of the trace has an axis of them: one
             that would be longer if there were more slots.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import draw, sample
+        >>> kernel = draw(lambda key, data: 2.0)
+        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), None, num_steps=3)
+        >>> trace, info, state = run
+        >>> trace.tolist(), info.finite.tolist(), run.num_steps
+        ([2.0, 2.0, 2.0], [True, True, True], 3)
     """
 
     trace: PyTree

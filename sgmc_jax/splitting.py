@@ -29,6 +29,14 @@ class SplittingState(NamedTuple):
     `position` where the word carries it to the next step, else `None`; `estimator` the estimator's
     own state; `count` the index of the next step; `temperature` that of the next step, to which the
     momentum belongs, or `None` without a momentum.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Full, FunctionModel, Minibatch, sgld
+        >>> kernel = sgld(Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full()), 0.1)
+        >>> state = kernel.init(jax.random.key(0), jnp.zeros(2), None)
+        >>> state.position.tolist(), state.momentum, int(state.count)
+        ([0.0, 0.0], None, 0)
     """
 
     position: Position
@@ -56,6 +64,15 @@ class SplittingInfo(NamedTuple):
     (Thermostats hold the kinetic temperature at T.) It is `None` where there is no such number: of
     `scir`, `sgrld_simplex` and `geometric_ornstein_uhlenbeck`, and of a `recipe` with a curl or an
     energy.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Full, FunctionModel, Minibatch, sgld
+        >>> init, step = sgld(Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full()), 0.1)
+        >>> state = init(jax.random.key(0), jnp.array([3.0, 4.0]), None)
+        >>> info = jax.jit(step)(jax.random.key(1), state, None)[1]
+        >>> float(info.gradient_norm), info.clipped
+        (5.0, None)
     """
 
     gradient_norm: Array

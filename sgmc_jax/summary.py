@@ -28,6 +28,13 @@ class Summary(NamedTuple):
         acceptance_rate: the mean acceptance probability, if the info has an `acceptance`.
         excess_temperature: the mean of what the info tells by that name; see `SplittingInfo`.
         remarks: what speaks against the run, and what to do about it.
+
+    Example: made by hand; a `Run` has it by `summary`.
+        >>> import numpy as np
+        >>> columns = {"mean": np.array([0.5]), "sd": np.array([2.0])}
+        >>> table = Summary(("x",), columns, num_chains=4, num_draws=100, num_stopped=0)
+        >>> table.to_dict()["x"]["sd"], str(table).split(",")[0]
+        (2.0, '4 chains of 100 draws')
     """
 
     names: tuple[str, ...]

@@ -1,6 +1,6 @@
 """What waits for the full tier: it takes long, and what is left in the fast one sees the same."""
 
-# kernels whose laws are in the fast tier already; each example compiles for five seconds
+# kernels of which the fast tier has laws; each example compiles for five seconds
 SLOW_EXAMPLES = frozenset(
     """
     MinibatchCounts

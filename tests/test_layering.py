@@ -39,7 +39,7 @@ LAYERS = [
     },
     {"_word", "splitting", "trajectory"},
     {"gradients", "families", "processes"},
-    {"kernels", "bnp", "models", "vi"},
+    {"kernels", "bnp", "models"},
     {"_code", "checkpoint", "engines", "diagnostics", "evaluation"},
     {"advice", "inference_data", "named", "run", "summary", "runner"},
     {"sample", "tune"},

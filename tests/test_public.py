@@ -84,6 +84,30 @@ def test_every_export_has_a_page():
             assert id(value(f"{module}.{name}")) in known, f"{module}.{name} is on no page"
 
 
+# Of files that are as long as they may be: two protocols, of which the other is an instance (an
+# `Estimator` of one's own is in `docs/guide/own_parts.md`), and what a step of the other returns.
+SHOWN_BY = {
+    "Estimator": "Minibatch",
+    "BatchEstimator": "Minibatch",
+    "SplitMergeState": "split_merge",
+    "SplitMergeInfo": "split_merge",
+}
+
+
+def has_example(made):
+    return re.search(r"^ *Example:.*\n *>>> ", made.__doc__ or "", re.MULTILINE)
+
+
+def test_every_export_has_an_example():
+    for module in namespaces():
+        found = import_module(module)
+        without = {name for name in exports(module) if not has_example(getattr(found, name))}
+        assert without <= {*SHOWN_BY}, (
+            f"{module} exports {without - {*SHOWN_BY}} without an example"
+        )
+        assert all(has_example(getattr(found, SHOWN_BY[name])) for name in without)
+
+
 def test_every_page_has_an_export():
     names, whole = documented()
     for name in names:

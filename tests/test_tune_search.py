@@ -210,3 +210,13 @@ def test_what_is_refused():
     own = Kernel.from_functions(lambda k, x, d: judge.Judge, lambda k, s, d: (s, None))
     with pytest.raises(TypeError, match="cost must be given"):
         grid_search(KEY, TARGET, lambda step_size: own, {"step_size": [1.0]}, **args)
+
+
+@pytest.mark.parametrize("search", [grid_search, successive_halving])
+def test_scales_that_no_step_size_suits_are_told_of(search):
+    sd = jnp.array([1e-3, 1.0])
+    model = FunctionModel(lambda x: -0.5 * jnp.sum((x / sd) ** 2))
+    make = lambda step_size: sgld(Minibatch(model, Full()), step_size)
+    args = {"position": jnp.zeros(2), "data": None, "budget": 20_000}
+    with pytest.warns(UserWarning, match="slowest coordinate has .* no step size suits both"):
+        search(KEY, model, make, {"step_size": [1e-8, 1e-7, 3e-7, 1e-6]}, **args)

@@ -13,7 +13,13 @@ _CHUNK = 2**19  # numbers in a chunk's temporary, which should stay in the cache
 
 
 def over_chunks(step: Callable, n: int, width: int, carry: Array) -> Array:
-    """`step(carry, start, size)` over all rows: a loop over whole chunks, then the rest."""
+    """`step(carry, start, size)` over all rows: a loop over whole chunks, then the rest.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> int(over_chunks(lambda rows, start, size: rows + size, 1000, 10**6, jnp.array(0)))
+        1000
+    """
     size = max(_CHUNK // max(width, 1), 64)
     whole = n // size
     if whole:
@@ -22,7 +28,14 @@ def over_chunks(step: Callable, n: int, width: int, carry: Array) -> Array:
 
 
 def columns_by_chunks(function: Callable, rows: Array, num_rows: int, width: int) -> Array:
-    """`function(rows) -> (num_rows, n)`, called on chunks; it needs `width` numbers a row."""
+    """`function(rows) -> (num_rows, n)`, called on chunks; it needs `width` numbers a row.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> rows = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+        >>> columns_by_chunks(lambda rows: rows.T, rows, num_rows=2, width=2).tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+    """
 
     def fill(out: Array, start: Any, size: int) -> Array:
         part = function(lax.dynamic_slice_in_dim(rows, start, size))

@@ -14,24 +14,44 @@ _FEW = 2  # sets of weights for which a copy of the rows each costs less than al
 
 
 def real_array(x: Any) -> Array:
-    """The array in a floating dtype, float32 or wider."""
+    """The array in a floating dtype, float32 or wider.
+
+    Example:
+        >>> real_array([1, 2]).tolist()
+        [1.0, 2.0]
+    """
     x = jnp.asarray(x)
     floating = jnp.issubdtype(x.dtype, jnp.floating)
     return x.astype(jnp.promote_types(x.dtype, jnp.float32) if floating else jnp.result_type(float))
 
 
 def product(a: Array, b: Array) -> Array:
-    """The matrix product in full precision, which accelerators do not give unasked."""
+    """The matrix product in full precision, which accelerators do not give unasked.
+
+    Example:
+        >>> product(jnp.array([[1.0, 2.0]]), jnp.array([[3.0], [4.0]])).tolist()
+        [[11.0]]
+    """
     return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
 
 def weighted_sum(weight: Float[Array, " n"], rows: Float[Array, "n ..."]) -> Array:
-    """sum_n w_n x_n in full precision."""
+    """sum_n w_n x_n in full precision.
+
+    Example:
+        >>> weighted_sum(jnp.array([1.0, 2.0]), jnp.array([[1.0, 0.0], [3.0, 4.0]])).tolist()
+        [7.0, 8.0]
+    """
     return jnp.tensordot(weight, rows, 1, precision=lax.Precision.HIGHEST)
 
 
 def outer_products(weights: Array, rows: Float[Array, "n d"]) -> Float[Array, "k d d"]:
-    """The sums over n of w_kn x_n x_n': a product each for few k, else one a chunk of rows."""
+    """The sums over n of w_kn x_n x_n': a product each for few k, else one a chunk of rows.
+
+    Example:
+        >>> outer_products(jnp.array([[1.0, 2.0]]), jnp.array([[1.0, 0.0], [1.0, 3.0]])).tolist()
+        [[[3.0, 6.0], [6.0, 18.0]]]
+    """
     n, d = rows.shape
     weights = weights.astype(rows.dtype)
     if weights.shape[0] <= _FEW:

@@ -17,6 +17,13 @@ class Tiles(NamedTuple):
 
     n items of K labels fill fewer than n / size + K tiles; those left over are all padding and
     have the label K. What a tile holds does not depend on how many labels there might be.
+
+    Example: the sums of numbers by label.
+        >>> import jax.numpy as jnp
+        >>> tiles = Tiles.of(jnp.array([1, 0, 1]), num_labels=2)
+        >>> rows = jnp.where(tiles.real, tiles.take(jnp.array([1.0, 2.0, 4.0])), 0.0)
+        >>> tiles.sum(rows.sum(axis=1)).tolist()
+        [2.0, 5.0]
     """
 
     index: Int[Array, "tiles size"]

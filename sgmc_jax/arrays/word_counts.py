@@ -18,6 +18,11 @@ def word_rows(counts: Any, vocabulary: int, length: int | None = None) -> Int[np
             makes one, or `(values, columns, row starts)`.
         vocabulary: V.
         length: of a row, at least that of the longest document.
+
+    Example:
+        >>> import numpy as np
+        >>> word_rows(np.array([[2, 0, 1], [0, 1, 0]]), vocabulary=3).tolist()
+        [[0, 0, 2], [1, -1, -1]]
     """
     values, columns, starts = compressed_rows(counts, vocabulary)
     if values.dtype.kind not in "buif":
@@ -45,7 +50,13 @@ def word_rows(counts: Any, vocabulary: int, length: int | None = None) -> Int[np
 
 
 def compressed_rows(counts: Any, vocabulary: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values, columns and row starts of a matrix, dense or sparse."""
+    """Values, columns and row starts of a matrix, dense or sparse.
+
+    Example:
+        >>> import numpy as np
+        >>> [x.tolist() for x in compressed_rows(np.array([[2, 0, 1], [0, 3, 0]]), vocabulary=3)]
+        [[2, 1, 3], [0, 2, 1], [0, 2, 3]]
+    """
     _checks.whole("vocabulary", vocabulary)
     if isinstance(counts, tuple):
         values, columns, starts = _three_rows(counts)

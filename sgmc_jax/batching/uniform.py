@@ -24,6 +24,13 @@ class Batch(eqx.Module):
         items: with a leading axis of length n; rows of the data, or whatever the batcher makes.
         weight: (n,); 0 marks padding.
         index: (n,) the items' indices in the batcher's `population` (of this shard).
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Uniform
+        >>> batch, _ = Uniform(2).draw(jax.random.key(0), (), jnp.arange(6.0) ** 2)
+        >>> batch.weight.tolist(), bool((batch.items == batch.index**2).all())
+        ([3.0, 3.0], True)
     """
 
     items: PyTree
@@ -32,7 +39,20 @@ class Batch(eqx.Module):
 
 
 class Batcher(eqx.Module):
-    """`init(key, data) -> state` and `draw(key, state, data) -> (Batch, state)`."""
+    """`init(key, data) -> state` and `draw(key, state, data) -> (Batch, state)`.
+
+    Example: the items of even or of odd index, of an even number of them.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import as_keys
+        >>> class EveryOther(Batcher):
+        ...     def draw(self, key, bstate, data):
+        ...         first = jax.random.bernoulli(as_keys(key).batch).astype(int)
+        ...         index = jnp.arange(0, len(data), 2) + first
+        ...         return Batch(data[index], jnp.full(len(index), 2.0), index), bstate
+        >>> batch, _ = EveryOther().draw(jax.random.key(0), (), jnp.arange(6.0))
+        >>> jnp.diff(batch.items).tolist()
+        [2.0, 2.0]
+    """
 
     exact: ClassVar[bool] = False
     """Whether a batch is all of the data."""
@@ -87,7 +107,14 @@ class Batcher(eqx.Module):
 
 
 class Full(Batcher):
-    """All items, each with weight 1."""
+    """All items, each with weight 1.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> batch, _ = Full().draw(jax.random.key(0), (), jnp.array([5.0, 7.0]))
+        >>> batch.items.tolist(), batch.weight.tolist()
+        ([5.0, 7.0], [1.0, 1.0])
+    """
 
     exact: ClassVar[bool] = True
 
@@ -170,6 +197,16 @@ class Epoch(Batcher):
 
     Args:
         batch_size: the number of items n, at most N.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> batcher, data, seen = Epoch(2), jnp.arange(3), []
+        >>> bstate = batcher.init(jax.random.key(0), data)
+        >>> for i in range(2):
+        ...     batch, bstate = batcher.draw(jax.random.key(i), bstate, data)
+        ...     seen += batch.items[batch.weight > 0].tolist()
+        >>> sorted(seen)
+        [0, 1, 2]
     """
 
     batch_size: int = eqx.field(static=True)
@@ -209,6 +246,12 @@ class Given(Batcher):
     Args:
         total: the number N of items that the batches are drawn from; each weighs N / n, with the n
             of its own batch, such as a shorter last one.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> batch, _ = Given(total=100).draw(jax.random.key(0), (), jnp.arange(4.0))
+        >>> batch.weight.tolist()
+        [25.0, 25.0, 25.0, 25.0]
     """
 
     total: int = eqx.field(static=True)

@@ -29,6 +29,14 @@ class SeriesWindow(NamedTuple):
         real: (w,) False for padding.
         first: whether the first of these rows is the first of the series.
         last: whether the last of these that is real is the last of the series.
+
+    Example: the one window of a whole series.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Window
+        >>> batch, _ = Window(None).draw(jax.random.key(0), (), jnp.array([5.0, 6.0, 7.0]))
+        >>> rows, share, _, first, last = jax.tree.map(lambda x: x[0].tolist(), batch.items)
+        >>> rows, share, first, last
+        ([5.0, 6.0, 7.0], [1.0, 1.0, 1.0], True, True)
     """
 
     rows: PyTree

@@ -13,6 +13,11 @@ class CorrelationCholesky(Bijector):
     """Cholesky factors L of d x d correlation matrices, from d (d - 1) / 2 numbers, row by row.
 
     L_ij = tanh(z_ij) prod_{k<j} sech(z_ik)   (j < i),      L_ii = prod_{k<i} sech(z_ik).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> CorrelationCholesky().forward(jnp.arctanh(jnp.array([0.6]))).round(4).tolist()
+        [[1.0, 0.0], [0.6, 0.8]]
     """
 
     def forward(self, z: Array) -> Array:
@@ -32,7 +37,13 @@ class CorrelationCholesky(Bijector):
 
 
 class Correlation(Bijector):
-    """d x d correlation matrices L L', L of a `CorrelationCholesky`."""
+    """d x d correlation matrices L L', L of a `CorrelationCholesky`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> Correlation().forward(jnp.arctanh(jnp.array([0.6]))).round(4).tolist()
+        [[1.0, 0.6], [0.6, 1.0]]
+    """
 
     def forward(self, z: Array) -> Array:
         factor = CorrelationCholesky().forward(z)
@@ -53,6 +64,11 @@ class Covariance(Bijector):
 
     L has the first d (d - 1) / 2 of them below its diagonal, row by row, and the exponentials of
     the last d on it.
+
+    Example: L has the rows (2, 0) and (3, 1).
+        >>> import jax.numpy as jnp
+        >>> Covariance().forward(jnp.array([3.0, jnp.log(2.0), 0.0])).round(4).tolist()
+        [[4.0, 6.0], [6.0, 10.0]]
     """
 
     def forward(self, z: Array) -> Array:

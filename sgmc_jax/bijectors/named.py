@@ -35,6 +35,14 @@ class Foreign(Bijector):
 
     Either `forward`, `inverse` and `forward_log_det_jacobian`, or those of numpyro's transforms:
     `__call__`, `_inverse` and `log_abs_det_jacobian`.
+
+    Example:
+        >>> class Twice:
+        ...     forward, inverse = staticmethod(lambda z: 2 * z), staticmethod(lambda x: x / 2)
+        ...     forward_log_det_jacobian = staticmethod(lambda z: jnp.full(z.shape, jnp.log(2.0)))
+        >>> bijector = Foreign(Twice())
+        >>> float(bijector.forward(jnp.array(3.0))), round(float(bijector.log_det(jnp.zeros(2))), 4)
+        (6.0, 1.3863)
     """
 
     owner: Any
@@ -99,6 +107,10 @@ def as_bijector(name: str, constraint: Any) -> Bijector:
         constraint: a key of `NAMES`, or `"interval(a, b)"`, `"greater_than(a)"` or
             `"less_than(b)"`; or a constraint of numpyro; or a bijector, of this library or another.
             `None` stands for `"real"`.
+
+    Example:
+        >>> float(as_bijector("share", "interval(0, 2)").forward(jnp.array(0.0)))
+        1.0
     """
     if constraint is None:
         return Identity()

@@ -15,7 +15,12 @@ from .bijector import Bijector, length
 
 
 class Exp(Bijector):
-    """Positive numbers: x = exp(z)."""
+    """Positive numbers: x = exp(z).
+
+    Example:
+        >>> float(Exp().forward(jnp.zeros(()))), float(Exp().inverse(jnp.ones(())))
+        (1.0, 0.0)
+    """
 
     def forward(self, z: Array) -> Array:
         return jnp.exp(z)
@@ -126,6 +131,10 @@ class StickBreaking(Bijector):
 
     and x_K is what is left, so that z = 0 is the uniform point. The x of the Jacobian are the first
     K - 1.
+
+    Example:
+        >>> StickBreaking().forward(jnp.zeros(3)).round(4).tolist()
+        [0.25, 0.25, 0.25, 0.25]
     """
 
     def forward(self, z: Array) -> Array:
@@ -161,7 +170,12 @@ def _fitted(name: str, bound: Array, z: Array) -> Array:
 
 
 class Ordered(Bijector):
-    """Increasing numbers along the last axis: x_1 = z_1, x_k = x_{k-1} + exp(z_k)."""
+    """Increasing numbers along the last axis: x_1 = z_1, x_k = x_{k-1} + exp(z_k).
+
+    Example:
+        >>> Ordered().forward(jnp.array([5.0, 0.0, 0.0])).tolist()
+        [5.0, 6.0, 7.0]
+    """
 
     def forward(self, z: Array) -> Array:
         length(z)

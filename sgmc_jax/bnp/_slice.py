@@ -32,6 +32,16 @@ class SliceState(NamedTuple):
     `log_weights`, `log_rest` and `parameters` are the mixture that points were last drawn from:
     each slot's weight, that of all others, and theta. The statistics in `sums` are those of
     `family.about(centre)`.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
+        >>> parts = DirichletProcess(1.0), DirichletMultinomial(0.5, size=3)
+        >>> kernel = slice_mixture(*parts, capacity=8)
+        >>> init = lambda key: kernel.init(key, None, jnp.ones((6, 3), int))
+        >>> state = jax.eval_shape(init, jax.random.key(0))
+        >>> state.log_weights.shape, state.position.local["assignment"].shape
+        ((8,), (6,))
     """
 
     position: Dist

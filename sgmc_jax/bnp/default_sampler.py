@@ -32,7 +32,16 @@ _WORDS_IN_A_BLOCK = 1_000
 
 
 class DefaultSampler(NamedTuple):
-    """A kernel, the position where its chains begin, and in words what was chosen."""
+    """A kernel, the position where its chains begin, and in words what was chosen.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, default_sampler
+        >>> parts = DirichletProcess(1.0), NormalKnownCovariance(0.0, 1.0, 25.0)
+        >>> found = default_sampler(jax.random.key(0), *parts, jnp.arange(6.0)[:, None])
+        >>> found.position.local["assignment"].tolist(), found.choices.split(", ")[1]
+        ([0, 0, 0, 0, 0, 0], '16 slots')
+    """
 
     kernel: Kernel
     position: Dist

@@ -22,7 +22,15 @@ from ._starts import check_parts, local_part
 
 
 class Predictive(NamedTuple):
-    """The log predictive density of each new item, and its membership of a partition's clusters."""
+    """The log predictive density of each new item, and its membership of a partition's clusters.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.bnp import Predictive
+        >>> membership = jnp.array([[0.9, 0.1], [0.2, 0.8]])  # the last one is of a new cluster
+        >>> Predictive(jnp.array([-1.5, -3.0]), membership).membership.argmax(axis=1).tolist()
+        [0, 1]
+    """
 
     log_density: Float[Array, " m"]
     membership: Float[Array, "m C+1"] | None

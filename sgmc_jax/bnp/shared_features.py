@@ -23,6 +23,12 @@ class RepresentativeDraw(NamedTuple):
             its parameters.
         features: its entries, (n, K).
         distance: how far what it says of two items is from the mean over draws, root mean square.
+
+    Example: two draws, alike but for the names.
+        >>> from sgmc_jax.bnp import representative_draw
+        >>> found = representative_draw([[[1, 0], [1, 0]], [[0, 1], [0, 1]]])
+        >>> found.index, round(found.distance, 3)
+        ((0,), 0.0)
     """
 
     index: tuple[int, ...]

@@ -70,7 +70,14 @@ class SliceModel(LatentFeatures):
 
 
 class SliceCRM(ModelKernel):
-    """See `slice_crm` and `slice_features`."""
+    """See `slice_crm` and `slice_features`.
+
+    Example:
+        >>> from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, SliceCRM, slice_features
+        >>> kernel = slice_features(BetaBernoulli(1.0), LinearGaussian(2), capacity=32, decay=2.0)
+        >>> isinstance(kernel, SliceCRM), kernel.capacity, float(kernel.decay)
+        (True, 32, 2.0)
+    """
 
     model: SliceModel
     decay: Array = eqx.field(converter=scalar("decay"), kw_only=True)

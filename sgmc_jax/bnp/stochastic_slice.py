@@ -31,6 +31,16 @@ class StochasticSliceState(NamedTuple):
 
     `order` lists the slots by their sticks. `gammas` are the log gammas behind the sticks (K, 2),
     in their order, and behind the parameters (K, V), by slot.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
+        >>> parts = DirichletProcess(1.0), DirichletMultinomial(0.5, size=3)
+        >>> kernel = slice_mixture(*parts, 2, "scir", step_size=0.1, capacity=8)
+        >>> init = lambda key: kernel.init(key, None, jnp.ones((6, 3), int))
+        >>> state = jax.eval_shape(init, jax.random.key(0))
+        >>> state.order.shape, state.log_weights.shape
+        ((8,), (8,))
     """
 
     position: Dist

@@ -21,6 +21,11 @@ class Table(NamedTuple):
     Attributes:
         names: the rows, clusters or features.
         columns: by name, a number for each row.
+
+    Example:
+        >>> table = Table(("0", "1"), {"size": np.array([2, 1])})
+        >>> table.to_dict()["0"]["size"], str(table).split()
+        (2.0, ['size', '0', '2', '1', '1'])
     """
 
     names: tuple[str, ...]

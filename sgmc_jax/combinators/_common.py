@@ -25,6 +25,14 @@ def mean_weight(weights: Iterable[Array | None]) -> Array | None:
 
 
 def require_kernel(kernel: Any) -> None:
+    """Raise unless it is a `Kernel`.
+
+    Example:
+        >>> require_kernel(lambda key: None)
+        Traceback (most recent call last):
+        ...
+        TypeError: kernel must be a Kernel, got function; ...
+    """
     if not isinstance(kernel, Kernel):
         raise TypeError(
             f"kernel must be a Kernel, got {type(kernel).__name__}; "

@@ -15,14 +15,30 @@ from ._common import mean_weight, require_kernel, with_position
 
 
 class CycleState(NamedTuple):
-    """The position and each kernel's own state."""
+    """The position and each kernel's own state.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import cycle, draw
+        >>> kernel = cycle(draw(lambda key, data: 1.0), draw(lambda key, data: 2.0))
+        >>> state = kernel.init(jax.random.key(0), jnp.zeros(()), None)
+        >>> float(state.position), len(state.states)
+        (0.0, 2)
+    """
 
     position: Position
     states: tuple[Any, ...]
 
 
 class CycleInfo(NamedTuple):
-    """Each kernel's info; of the slots, if they have any, whether one overflowed, and the most."""
+    """Each kernel's info; of the slots, if they have any, whether one overflowed, and the most.
+
+    Example:
+        >>> from sgmc_jax import SlotInfo
+        >>> info = CycleInfo((None, SlotInfo(3, overflow=False), SlotInfo(5, overflow=True)))
+        >>> int(info.active), bool(info.overflow)
+        (5, True)
+    """
 
     kernels: tuple[Any, ...]
 

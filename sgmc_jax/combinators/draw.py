@@ -16,7 +16,15 @@ from .._types import Data, Empty, Kernel, Key, Position, as_keys
 
 
 class DrawState(NamedTuple):
-    """The last draw."""
+    """The last draw.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import draw
+        >>> state = draw(lambda key, data: 1.0).init(jax.random.key(0), jnp.zeros(()), None)
+        >>> float(state.position)
+        0.0
+    """
 
     position: Position
 

@@ -20,7 +20,17 @@ from ._common import mean_weight, with_position
 
 
 class GibbsState(NamedTuple):
-    """The position by block, and each block's own state."""
+    """The position by block, and each block's own state.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import draw, gibbs
+        >>> one = lambda rest: draw(lambda key, data: 1.0)
+        >>> kernel = gibbs(x=one, y=one)
+        >>> state = kernel.init(jax.random.key(0), {"x": jnp.zeros(()), "y": jnp.zeros(())}, None)
+        >>> float(state.position["y"]), list(state.blocks)
+        (0.0, ['x', 'y'])
+    """
 
     position: dict[str, Position]
     blocks: dict[str, Any]

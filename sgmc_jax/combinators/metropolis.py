@@ -20,14 +20,30 @@ from ._common import require_kernel, with_position
 
 
 class MetropolisState(NamedTuple):
-    """The position and the proposal kernel's state there."""
+    """The position and the proposal kernel's state there.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Full, FunctionModel, Minibatch, hmc
+        >>> kernel = hmc(Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full()), 0.3)
+        >>> state = kernel.init(jax.random.key(0), jnp.ones(2), None)
+        >>> state.position.tolist(), state.inner.position.tolist()
+        ([1.0, 1.0], [1.0, 1.0])
+    """
 
     position: Position
     inner: Any
 
 
 class MetropolisInfo(NamedTuple):
-    """The acceptance probability, whether the proposal was taken, and its energy minus the old."""
+    """The acceptance probability, whether the proposal was taken, and its energy minus the old.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> info = MetropolisInfo(jnp.exp(-0.5), accepted=True, energy_error=0.5)
+        >>> round(float(info.acceptance), 4)
+        0.6065
+    """
 
     acceptance: Array
     accepted: Array
@@ -35,7 +51,14 @@ class MetropolisInfo(NamedTuple):
 
 
 class Metropolis(Kernel):
-    """See `metropolis`."""
+    """See `metropolis`.
+
+    Example:
+        >>> from sgmc_jax import Full, FunctionModel, Minibatch, hmc
+        >>> kernel = hmc(Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full()), 0.3)
+        >>> isinstance(kernel, Metropolis), type(kernel.kernel).__name__
+        (True, 'Jittered')
+    """
 
     kernel: Kernel
     energy: Callable = eqx.field(converter=as_function)
@@ -95,6 +118,19 @@ def metropolis(kernel: Kernel, energy: Callable, redraw: Callable) -> Metropolis
             preserve volume; e.g. `repeat` of the word BAB.
         energy: `state -> ()`, minus the log density of position and momentum.
         redraw: `(key, state) -> state` with the momentum drawn anew from its conditional law.
+
+    Example: Hamiltonian Monte Carlo by hand.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Full, FunctionModel, Minibatch, Splitting, repeat, sample
+        >>> from sgmc_jax.transitions import GeodesicFlow, GradientKick
+        >>> grad = Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full())
+        >>> word = Splitting("BAB", {"A": GeodesicFlow(), "B": GradientKick()}, grad, 0.3)
+        >>> energy = lambda s: -s.gradient.logdensity + 0.5 * s.momentum @ s.momentum
+        >>> redraw = lambda key, s: s._replace(momentum=jax.random.normal(key, (2,)))
+        >>> kernel = metropolis(repeat(word, 5), energy, redraw)
+        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(2), None, num_steps=10)
+        >>> run.trace.shape, bool(run.info.acceptance.mean() > 0.9)
+        ((10, 2), True)
     """
     require_kernel(kernel)
     energy = as_function(energy, "energy", ("state",))

@@ -38,6 +38,15 @@ class Family(eqx.Module):
     The items are an array with a leading axis n; whole numbers are made floating. Results have
     the floating dtype of the items or statistics, to which hyper-parameters are cast. In float32,
     counts are exact up to 2^24.
+
+    Example: the counts of two symbols in two clusters.
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.families import DirichletCategorical
+        >>> family = DirichletCategorical(0.5, size=2)
+        >>> labels = jnp.array([0, 0, 1])
+        >>> stats = family.label_statistics(jnp.array([0, 1, 1]), labels, capacity=2)
+        >>> isinstance(family, Family), stats.total.tolist()
+        (True, [[1.0, 1.0], [0.0, 1.0]])
     """
 
     def about(self, centre: Array | None) -> Family:

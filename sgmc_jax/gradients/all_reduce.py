@@ -27,6 +27,15 @@ class AllReduce(Wrapper, BatchEstimator):
 
     Raises:
         TypeError: if the estimator is no `BatchEstimator`, such as `SVRG`.
+
+    Example: two shards of a sum, each of which has all of it.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import AllReduce, Collective, Full, Minibatch, Summand
+        >>> inner = Minibatch(Summand(0.0, lambda x, y: y), Full())
+        >>> grad = AllReduce(inner, Collective("shards", 2))
+        >>> total = lambda shard: grad.full(jnp.zeros(()), shard).value
+        >>> jax.vmap(total, axis_name="shards")(jnp.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+        [10.0, 10.0]
     """
 
     inner: BatchEstimator

@@ -19,6 +19,15 @@ class Latent(eqx.Module):
     """How the latent variables of a batch of items are drawn given a position.
 
     They are a pytree of arrays with a leading item axis.
+
+    Example: the labels of a mixture of two normals, far from each other.
+        >>> import jax, jax.numpy as jnp
+        >>> class Labels(Latent):
+        ...     def draw(self, key, position, items, previous):
+        ...         return jax.random.categorical(key, -0.5 * (items[:, None] - position) ** 2)
+        >>> means = jnp.array([-20.0, 20.0])
+        >>> Labels().draw(jax.random.key(0), means, jnp.array([20.0, -20.0, 20.0]), None).tolist()
+        [1, 0, 1]
     """
 
     exact: ClassVar[bool] = True
@@ -42,6 +51,17 @@ class Allocation(Latent):
 
     They are in whatever form is small; see `FunctionAllocation` for those whose form is the counts
     themselves.
+
+    Example: labels, which are smaller than the counts they stand for.
+        >>> import jax, jax.numpy as jnp
+        >>> class Labels(Allocation):
+        ...     def draw(self, key, position, items, previous):
+        ...         return jax.random.categorical(key, position - 0.5 * (items[:, None] - 3.0) ** 2)
+        ...
+        ...     def counts(self, items, allocations, weight):
+        ...         return jnp.zeros(2).at[allocations].add(weight)
+        >>> Labels().counts(None, jnp.array([0, 1, 1]), weight=jnp.full(3, 10.0)).tolist()
+        [10.0, 20.0]
     """
 
     @property

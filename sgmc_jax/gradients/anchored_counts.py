@@ -38,6 +38,16 @@ class AnchoredCounts(MinibatchCounts):
     Raises:
         TypeError: if the data is streamed (`Given`).
 
+    Example: allocations that are known, of which no batch has noise.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import AnchoredCounts, Uniform
+        >>> known, mean = lambda key, x, k: jax.nn.one_hot(k, 2), lambda x, k: jax.nn.one_hot(k, 2)
+        >>> counts = AnchoredCounts(known, 1.0, Uniform(2), centre=jnp.zeros(2), expect=mean)
+        >>> labels, position = jnp.array([0, 0, 1, 1, 1]), jnp.zeros(2)
+        >>> estate = counts.init(jax.random.key(0), position, labels)
+        >>> counts.estimate(jax.random.key(1), estate, position, labels)[0].value.tolist()
+        [3.0, 4.0]
+
     Reference:
         Baker et al. (2018) propose control variates for SCIR in section 4, without a formula. The
         t_i are computed anew for each batch, not stored, which keeps the state small.

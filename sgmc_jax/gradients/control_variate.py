@@ -17,7 +17,16 @@ from ..contract import Cost, times
 
 
 class AnchoredState(NamedTuple):
-    """The inner estimator's state and the exact item sum at the centre."""
+    """The inner estimator's state and the exact item sum at the centre.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import ControlVariate, Minibatch, Summand, Uniform
+        >>> inner = Minibatch(Summand(0.0, lambda x, y: y - x), Uniform(2))
+        >>> grad = ControlVariate(inner, centre=jnp.array(1.0))
+        >>> float(grad.init(jax.random.key(0), jnp.array(5.0), jnp.arange(4.0)).full.value)  # 6 - 4
+        2.0
+    """
 
     inner: PyTree
     full: Estimate
@@ -67,6 +76,16 @@ class ControlVariate(BatchEstimator):
         ValueError: if the radius is not positive.
         TypeError: if the data is streamed without an anchor, the anchor is not of the form of the
             sum, or the estimator is no `BatchEstimator`.
+
+    Example: at the centre the estimate is exact, whatever the batch.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import ControlVariate, FunctionModel, Minibatch, Uniform
+        >>> model = FunctionModel(lambda x: -0.5 * x**2, lambda x, y: -0.5 * (y - x) ** 2)
+        >>> grad = ControlVariate(Minibatch(model, Uniform(2)), centre=jnp.array(4.0))
+        >>> data, position = jnp.arange(9.0), jnp.array(4.0)
+        >>> estate = grad.init(jax.random.key(0), position, data)
+        >>> float(grad.estimate(jax.random.key(1), estate, position, data)[0].value)  # 36 - 36 - 4
+        -4.0
 
     Reference:
         Baker, Fearnhead, Fox and Nemeth (2019), Control variates for stochastic gradient MCMC,

@@ -156,7 +156,16 @@ class MinibatchCounts(Counts, BatchEstimator):
 
 
 class TableState(NamedTuple):
-    """The table of the items' allocations with the batcher's state, and the counts of all items."""
+    """The table of the items' allocations with the batcher's state, and the counts of all items.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import TableCounts, Uniform
+        >>> grad = TableCounts(lambda key, position, k: jax.nn.one_hot(k, 2), 1.0, Uniform(2))
+        >>> state = grad.init(jax.random.key(0), jnp.zeros(2), jnp.array([0, 0, 1, 1, 1]))
+        >>> state.counts.tolist()
+        [2.0, 3.0]
+    """
 
     kept: KeptState
     counts: PyTree
@@ -179,6 +188,16 @@ class TableCounts(Counts):
     Raises:
         TypeError: if the data is streamed (`Given`) or a batch may hold an item twice; in `cycle`
             and `gibbs`, if the allocations have no exact draw given the position.
+
+    Example: allocations that are known, of which no batch has noise.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import TableCounts, Uniform
+        >>> known = lambda key, position, label: jax.nn.one_hot(label, 2)
+        >>> counts = TableCounts(known, 1.0, Uniform(2))
+        >>> labels, position = jnp.array([0, 0, 1, 1, 1]), jnp.zeros(2)
+        >>> estate = counts.init(jax.random.key(0), position, labels)
+        >>> counts.estimate(jax.random.key(1), estate, position, labels)[0].value.tolist()
+        [3.0, 4.0]
     """
 
     def init(self, key: Key, position: Position, data: Data) -> TableState:
@@ -236,6 +255,16 @@ class SAGACounts(TableCounts):
 
     Raises:
         TypeError: if the data is streamed (`Given`) or a batch may hold an item twice.
+
+    Example: allocations that are known, of which no batch has noise.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import SAGACounts, Uniform
+        >>> known = lambda key, position, label: jax.nn.one_hot(label, 2)
+        >>> counts = SAGACounts(known, 1.0, Uniform(2))
+        >>> labels, position = jnp.array([0, 0, 1, 1, 1]), jnp.zeros(2)
+        >>> estate = counts.init(jax.random.key(0), position, labels)
+        >>> counts.estimate(jax.random.key(1), estate, position, labels)[0].value.tolist()
+        [3.0, 4.0]
     """
 
     def _value(

@@ -16,7 +16,16 @@ from .wrapper import Wrapper
 
 
 class FisherState(NamedTuple):
-    """The inner estimator's state, the running mean of V, and the number of batches in it."""
+    """The inner estimator's state, the running mean of V, and the number of batches in it.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import EmpiricalFisher, Minibatch, Summand, Uniform
+        >>> grad = EmpiricalFisher(Minibatch(Summand(0.0, lambda x, y: y - x), Uniform(2)))
+        >>> state = grad.init(jax.random.key(0), jnp.zeros(()), jnp.arange(4.0))
+        >>> state.covariance.shape, int(state.count)
+        ((), 0)
+    """
 
     inner: PyTree
     covariance: PyTree

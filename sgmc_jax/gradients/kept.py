@@ -22,6 +22,14 @@ _NOWHERE = np.iinfo(np.int32).max  # an index past the end of any table
 class KeptState(NamedTuple):
     """The batcher's state, the table of all items' latents but for the rows of the last batch, and
     these rows with their indices.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import TableCounts, Uniform
+        >>> grad = TableCounts(lambda key, position, k: jax.nn.one_hot(k, 2), 1.0, Uniform(2))
+        >>> state = grad.init(jax.random.key(0), jnp.zeros(2), jnp.array([0, 1, 1])).kept
+        >>> state.table.value.tolist()
+        [[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
     """
 
     batcher: PyTree

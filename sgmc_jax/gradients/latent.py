@@ -132,6 +132,18 @@ class LatentTable(Estimator):
     Raises:
         TypeError: if the data is streamed (`Given`) or a batch may hold an item twice; in `cycle`
             and `gibbs`, if the latent variables have no exact draw given the position.
+
+    Example: a mixture's labels, a row of the table each.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import FunctionModel, Latent, LatentTable, Uniform
+        >>> class Labels(Latent):
+        ...     def draw(self, key, position, items, previous):
+        ...         return jax.random.categorical(key, -0.5 * (items[:, None] - position) ** 2)
+        >>> loglik = lambda x, pair: -0.5 * (pair[0] - x[pair[1]]) ** 2
+        >>> grad = LatentTable(FunctionModel(lambda x: -0.5 * x @ x, loglik), Labels(), Uniform(2))
+        >>> data, means = jnp.array([20.0, -20.0, 20.0]), jnp.array([-20.0, 20.0])
+        >>> grad.init(jax.random.key(0), means, data).table.value.tolist()
+        [1, 0, 1]
     """
 
     model: Model

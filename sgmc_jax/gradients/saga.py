@@ -23,6 +23,14 @@ from .minibatch import Minibatch
 class SAGAState(NamedTuple):
     """The table of the items' terms with the batcher's state, their sum, and the number of
     estimates made.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import SAGA, Minibatch, Summand, Uniform
+        >>> grad = SAGA(Minibatch(Summand(0.0, lambda x, y: y - x), Uniform(2)))
+        >>> state = grad.init(jax.random.key(0), jnp.array(1.0), jnp.arange(4.0))
+        >>> state.kept.table.value.tolist(), float(state.total)
+        ([-1.0, 0.0, 1.0, 2.0], 2.0)
     """
 
     kept: KeptState

@@ -16,7 +16,16 @@ from .control_variate import AnchoredState, ControlVariate, refuse_streams
 
 
 class SVRGState(NamedTuple):
-    """The inner state, the centre, the exact item sum there, and the number of estimates made."""
+    """The inner state, the centre, the exact item sum there, and the number of estimates made.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import SVRG, Minibatch, Summand, Uniform
+        >>> grad = SVRG(Minibatch(Summand(0.0, lambda x, y: y - x), Uniform(2)), every=5)
+        >>> state = grad.init(jax.random.key(0), jnp.array(1.0), jnp.arange(4.0))
+        >>> float(state.centre), float(state.full.value), int(state.count)  # 6 - 4 at the centre
+        (1.0, 2.0, 0)
+    """
 
     inner: PyTree
     centre: Position
@@ -37,6 +46,16 @@ class SVRG(Estimator):
 
     Raises:
         TypeError: if the data is streamed (`Given`), or the estimator is no `BatchEstimator`.
+
+    Example: at its centre the estimate is exact, whatever the batch.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import SVRG, Minibatch, Summand, Uniform
+        >>> gradient = Summand(lambda x: -x, lambda x, y: y - x)
+        >>> grad = SVRG(Minibatch(gradient, Uniform(2)), every=5)
+        >>> data, centre = jnp.arange(9.0), jnp.array(1.0)
+        >>> estate = grad.init(jax.random.key(0), centre, data)
+        >>> float(grad.estimate(jax.random.key(1), estate, centre, data)[0].value)  # 36 - 9 - 1
+        26.0
 
     Reference:
         Dubey et al. (2016), Variance reduction in stochastic gradient Langevin dynamics, algorithm

@@ -15,7 +15,17 @@ from ._topics import DocumentTopics
 
 
 class TopicState(NamedTuple):
-    """Log gammas (or log means) of the topics, and the topic of each word."""
+    """Log gammas (or log means) of the topics, and the topic of each word.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.models import LDA
+        >>> lda = LDA(num_topics=2, vocabulary=2, alpha=0.1, beta=0.5)
+        >>> words = jnp.asarray(lda.documents([[2, 0], [0, 1]]))
+        >>> init = lambda key: lda.gibbs().init(key, jnp.zeros((2, 2)), words)
+        >>> jax.eval_shape(init, jax.random.key(0)).topics.shape  # those of two documents
+        (2, 2)
+    """
 
     position: Array
     topics: Int[Array, "n l"]

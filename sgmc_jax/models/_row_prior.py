@@ -13,7 +13,14 @@ from ..random import log_gamma
 
 
 class RowPrior(NamedTuple):
-    """The prior of rows, N(mean, diag(exp(-log_precision)))."""
+    """The prior of rows, N(mean, diag(exp(-log_precision))).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> prior = RowPrior(mean=jnp.zeros(2), log_precision=jnp.log(jnp.array([1.0, 4.0])))
+        >>> jnp.exp(-prior.log_precision).round(4).tolist()  # the variances
+        [1.0, 0.25]
+    """
 
     mean: Float[Array, " k"]
     log_precision: Float[Array, " k"]

@@ -173,7 +173,17 @@ class NumpyroDensity(Model):
 
 
 class NumpyroModel(Transformed):
-    """What `from_numpyro` returns: a `Transformed` model, with what numpyro tells besides."""
+    """What `from_numpyro` returns: a `Transformed` model, with what numpyro tells besides.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> import numpyro, numpyro.distributions as dist
+        >>> from sgmc_jax import from_numpyro
+        >>> model = from_numpyro(lambda: numpyro.sample("rate", dist.Exponential(1.0)))
+        >>> found = model.constrain({"rate": jnp.array(0.0)})
+        >>> isinstance(model, NumpyroModel), float(found["rate"])
+        (True, 1.0)
+    """
 
     shapes: Any = eqx.field(static=True)  # of the sites
 

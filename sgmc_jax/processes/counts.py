@@ -24,6 +24,13 @@ class CountLikelihood(eqx.Module):
 
     h(0 | 0) = 1. An entry is drawn anew within a pair of neighbouring values, `lower` and
     `lower` + 1; columns are known by sums over items.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.processes import Poisson
+        >>> step = Poisson().log_step(jnp.log(3.0), jnp.array(0))  # log of h(1) / h(0)
+        >>> isinstance(Poisson(), CountLikelihood), round(float(jnp.exp(step)), 4)
+        (True, 3.0)
     """
 
     dtype: ClassVar[Any] = jnp.int32

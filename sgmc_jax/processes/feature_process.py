@@ -45,6 +45,12 @@ class FeatureProcess(Process):
 
     Raises:
         ValueError: if a number is not positive.
+
+    Example:
+        >>> from sgmc_jax.processes import BetaBernoulli
+        >>> columns = BetaBernoulli(2.0).exposure(1.0, 3)  # 1 + 1/2 + 1/3
+        >>> isinstance(BetaBernoulli(2.0), FeatureProcess), round(float(columns), 4)
+        (True, 1.8333)
     """
 
     mass: Array = eqx.field(converter=scalar("mass"))

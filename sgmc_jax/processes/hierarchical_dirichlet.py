@@ -34,6 +34,11 @@ class HierarchicalDirichletProcess(Process):
     Raises:
         ValueError: if a number is not positive.
 
+    Example:
+        >>> process = HierarchicalDirichletProcess(1.0, 2.0, group_prior=(1.0, 1.0))
+        >>> [name for name, prior in process.priors.items() if prior is not None]
+        ['group_concentration']
+
     Reference:
         Teh, Jordan, Beal and Blei (2006), Hierarchical Dirichlet processes: their gamma is a, their
         alpha_0 is g.

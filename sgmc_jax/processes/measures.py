@@ -33,6 +33,12 @@ class RateMeasure(eqx.Module):
 
     Raises:
         ValueError: if a number is out of its range.
+
+    Example:
+        >>> from sgmc_jax.processes import GammaProcess
+        >>> measure = GammaProcess(mass=2.0, concentration=3.0)
+        >>> float(measure.small), float(measure.of_mass(1.0).small), measure.bounded
+        (6.0, 3.0, False)
     """
 
     mass: Array = eqx.field(converter=scalar("mass"))

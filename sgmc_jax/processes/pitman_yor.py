@@ -49,6 +49,13 @@ class PitmanYor(Series):
     Raises:
         ValueError: if a number is out of its range.
 
+    Example: the probability that two items are in one cluster.
+        >>> import jax.numpy as jnp
+        >>> process = PitmanYor(concentration=0.5, discount=0.5)
+        >>> together = process.logdensity(process.start(), jnp.array([2, 0]))
+        >>> round(float(jnp.exp(together)), 4)  # (1 - 1/2) / (1 + 1/2)
+        0.3333
+
     Reference:
         Pitman and Yor (1997), The two-parameter Poisson-Dirichlet distribution.
     """
@@ -244,6 +251,13 @@ class DirichletProcess(PitmanYor):
 
     Raises:
         ValueError: if a number is out of its range.
+
+    Example: the probability that two items are in one cluster.
+        >>> import jax.numpy as jnp
+        >>> process = DirichletProcess(2.0)
+        >>> together = process.logdensity(process.start(), jnp.array([2, 0]))
+        >>> round(float(jnp.exp(together)), 4)  # 1 / (1 + 2)
+        0.3333
 
     Reference:
         Escobar and West (1995), Bayesian density estimation and inference using mixtures, section

@@ -16,6 +16,12 @@ class Process(eqx.Module):
 
     Its hyper-parameters are a dictionary that travels in the position, so that those with a prior
     may be drawn.
+
+    Example:
+        >>> from sgmc_jax.processes import DirichletProcess
+        >>> process = DirichletProcess(2.0)
+        >>> isinstance(process, Process), float(process.start()["concentration"])
+        (True, 2.0)
     """
 
     @abstractmethod
@@ -33,6 +39,13 @@ class Atoms(NamedTuple):
 
     `log_rest` is the log of what all atoms without a slot weigh, `more` whether one of these has
     arrived; what is said of a slot without an atom means nothing, but that none has arrived there.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> log_weight, arrived = jnp.log(jnp.array([0.5, 0.25])), jnp.array([True, False])
+        >>> atoms = Atoms(log_weight, arrived, log_rest=jnp.log(0.25), more=jnp.array(False))
+        >>> round(float(jnp.exp(atoms.log_weight).sum() + jnp.exp(atoms.log_rest)), 4)
+        1.0
     """
 
     log_weight: Float[Array, " K"]
@@ -48,6 +61,14 @@ class Series(Process):
 
     with E_j ~ Exp(1). A `slice_mixture` asks for nothing else: it needs the atoms that arrive by a
     certain time. There may be finitely many.
+
+    Example: by so late a time all atoms with a slot have arrived.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.processes import DirichletProcess
+        >>> process, sizes = DirichletProcess(1.0), jnp.array([5, 3, 0])
+        >>> draw = jax.jit(lambda key: process.draw_atoms(key, process.start(), sizes, end=1e9))
+        >>> isinstance(process, Series), draw(jax.random.key(0)).arrived.tolist()
+        (True, [True, True, True])
     """
 
     @abstractmethod

@@ -30,6 +30,12 @@ class Representation(eqx.Module):
     """A series theta_k = tau(V_k, g_k) for the weights of a completely random measure.
 
     Three functions make one: `tau`, `sample_v` and `logpdf_v`; see `from_functions`.
+
+    Example:
+        >>> from sgmc_jax.processes import BetaProcess, thinning
+        >>> series = thinning(BetaProcess(1.0))
+        >>> isinstance(series, Representation), [float(series.tau(0.5, g)) for g in (1.5, 2.5)]
+        (True, [0.5, 0.0])
     """
 
     lifts: ClassVar[bool] = False
@@ -120,6 +126,12 @@ class MeasureSeries(Representation):
     """A representation of a measure of this library, whose hyper-parameters may be exchanged.
 
     tau depends on g and the mass only by their ratio.
+
+    Example:
+        >>> from sgmc_jax.processes import BetaProcess, thinning
+        >>> series = thinning(BetaProcess(1.0))
+        >>> float(series.tau(0.5, 2.5)), float(series.of(BetaProcess(2.0)).tau(0.5, 2.5))
+        (0.0, 0.5)
     """
 
     measure: RateMeasure

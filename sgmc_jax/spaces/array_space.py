@@ -20,6 +20,12 @@ class ArraySpace(Space):
     What comes before a point's own axes counts points, independent of each other, so that K
     directions in R^V are one array (K, V). A subclass writes its mathematics for one leaf, in the
     methods whose names end in `_array`; this class maps them over a position.
+
+    Example: three directions in R^3 and two in R^2.
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax import Sphere
+        >>> isinstance(Sphere(), ArraySpace), Sphere().dim({"a": jnp.eye(3), "b": jnp.eye(2)})
+        (True, 8)
     """
 
     @abstractmethod

@@ -27,6 +27,13 @@ class Space(eqx.Module):
     A random point, a nearest point and a volume are for spaces that have them in closed form, and
     the volume of a unit of Lebesgue measure for those whose positions are known by it: f(x) there,
     a density with respect to it, is f(x) exp(-log_element(x)) with respect to the volume.
+
+    Example: a circle in the plane.
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax import Sphere
+        >>> space, x = Sphere(), jnp.array([1.0, 0.0])
+        >>> isinstance(space, Space), space.dim(x), space.project(x, jnp.array([5.0, 2.0])).tolist()
+        (True, 1, [0.0, 2.0])
     """
 
     @property

@@ -18,6 +18,14 @@ class CIR(Transition):
 
     The shapes a are the field, estimated anew from each minibatch. An estimate that is not positive
     leaves the position undefined, and the chain is flagged.
+
+    Example: after a long time the law is Gamma(a), here of a large shape.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import CIR, Phase
+        >>> phase, shapes = Phase(jnp.zeros(2)), jnp.array([1.0, 1e6])
+        >>> moved = jnp.exp(CIR()(jax.random.key(0), phase, jnp.array(50.0), shapes).position)
+        >>> bool(moved[0] > 0), bool(jnp.abs(moved[1] / 1e6 - 1) < 0.01)
+        (True, True)
     """
 
     random: ClassVar[bool] = True

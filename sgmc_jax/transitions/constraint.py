@@ -25,14 +25,32 @@ class _Constraint(Transition):
 
 
 class Projection(_Constraint):
-    """P: `x <- project(x)`, the nearest point of the set."""
+    """P: `x <- project(x)`, the nearest point of the set.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax import Box
+        >>> from sgmc_jax.transitions import Phase, Projection
+        >>> phase = Phase(jnp.array([-0.25, 0.5]))
+        >>> Projection(Box(0.0, 1.0))(None, phase, jnp.array(0.1), None).position.tolist()
+        [0.0, 0.5]
+    """
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         return phase._replace(position=self.convex_set.project(phase.position))
 
 
 class Reflection(_Constraint):
-    """R: `x <- reflect(x)`, its mirror image at the boundary of the set."""
+    """R: `x <- reflect(x)`, its mirror image at the boundary of the set.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax import Box
+        >>> from sgmc_jax.transitions import Phase, Reflection
+        >>> phase = Phase(jnp.array([-0.25, 0.5]))
+        >>> Reflection(Box(0.0, 1.0))(None, phase, jnp.array(0.1), None).position.tolist()
+        [0.25, 0.5]
+    """
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         return phase._replace(position=self.convex_set.reflect(phase.position))

@@ -19,6 +19,14 @@ class EulerMomentum(NoisyTransition):
     """E: `v <- (1 - h C) v + h grad log p(x) + N(0, 2 C T h - h^2 V)`, the Riemannian gradient.
 
     With a thermostat, its value takes the place of C in the decay, not in the noise.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import EulerMomentum, Phase
+        >>> phase, gradient = Phase(jnp.array(0.0), momentum=jnp.array(4.0)), jnp.array(6.0)
+        >>> cold = EulerMomentum(friction=1.0, temperature=0.0)
+        >>> float(cold(jax.random.key(0), phase, jnp.array(0.5), gradient).momentum)  # 2 + 3
+        5.0
     """
 
     friction: Array = eqx.field(converter=scalar("friction"))
@@ -38,7 +46,15 @@ class EulerMomentum(NoisyTransition):
 
 
 class EulerLangevin(NoisyTransition):
-    """L: `x <- x + h g + N(0, 2 T h - h^2 V)`."""
+    """L: `x <- x + h g + N(0, 2 T h - h^2 V)`.
+
+    Example: at temperature 0 a step of gradient ascent.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import EulerLangevin, Phase
+        >>> phase, gradient = Phase(jnp.array(1.0)), jnp.array(6.0)
+        >>> float(EulerLangevin(0.0)(jax.random.key(0), phase, jnp.array(0.5), gradient).position)
+        4.0
+    """
 
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = known_covariance()
@@ -70,6 +86,15 @@ class GeodesicLangevin(EulerLangevin):
     """L: where the geodesic from x with velocity `h s + N(0, 2 T h - h^2 V)` is after time 1.
 
     s is the Riemannian gradient and the noise tangent; on R^n an Euler step.
+
+    Example: at temperature 0, a quarter of a circle.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Sphere
+        >>> from sgmc_jax.transitions import GeodesicLangevin, Phase
+        >>> phase, gradient = Phase(jnp.array([1.0, 0.0]), space=Sphere()), jnp.array([7.0, jnp.pi])
+        >>> moved = GeodesicLangevin(0.0)(jax.random.key(0), phase, jnp.array(0.5), gradient)
+        >>> moved.position.round(3).tolist()
+        [0.0, 1.0]
     """
 
     straight: ClassVar[bool] = False

@@ -21,6 +21,16 @@ class ExpandedMeanLangevin(Transition):
 
     w = theta / sum(theta); sums run over the last axis, and positions are log theta. The field is
     alpha + n, prior shapes and estimated counts; `prior`, a function of the position, gives alpha.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Estimate
+        >>> from sgmc_jax.transitions import ExpandedMeanLangevin, Phase
+        >>> piece = ExpandedMeanLangevin(lambda position: Estimate(jnp.ones(2)))
+        >>> phase, shapes = Phase(jnp.log(jnp.array([1.0, 1e-9]))), jnp.array([4.0, 1.0])
+        >>> moved = piece(jax.random.key(0), phase, jnp.array(0.1), shapes).position
+        >>> bool(jnp.isfinite(moved).all())  # theta stays positive
+        True
     """
 
     prior: Callable = eqx.field(converter=function_of("prior", "position"))

@@ -10,7 +10,15 @@ from .transition import Phase, Transition
 
 
 class GeodesicFlow(Transition):
-    """Moves along the geodesic: `dx = v dt`, `dv` = what keeps `v` tangent; straight on R^n."""
+    """Moves along the geodesic: `dx = v dt`, `dv` = what keeps `v` tangent; straight on R^n.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.transitions import GeodesicFlow, Phase
+        >>> phase = Phase(position=jnp.array(1.0), momentum=jnp.array(2.0))
+        >>> float(GeodesicFlow()(None, phase, jnp.array(0.5), None).position)
+        2.0
+    """
 
     moves: ClassVar[bool] = True
 

@@ -21,6 +21,14 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
 
     The exact solution of `dx = x (m + s^2 - log x) dt + sqrt(2) s x dW`. The location m is the
     field, estimated anew from each minibatch, and V the variance of that estimate.
+
+    Example: without noise, half of the way to the location.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import GeometricOrnsteinUhlenbeck, Phase
+        >>> phase, location = Phase(jnp.array(2.0)), jnp.array(0.0)
+        >>> still = GeometricOrnsteinUhlenbeck(scale=0.0)
+        >>> round(float(still(jax.random.key(0), phase, jnp.log(2.0), location).position), 4)
+        1.0
     """
 
     scale: Array = eqx.field(converter=real("scale"))

@@ -14,6 +14,13 @@ class GradientKick(Transition):
     """`v <- v + h grad log p(x)`, the Riemannian gradient: P(x) g on an embedded space.
 
     g is the ambient gradient of the log density, and P the tangent projection.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.transitions import GradientKick, Phase
+        >>> phase, gradient = Phase(jnp.array(0.0), momentum=jnp.array(1.0)), jnp.array(4.0)
+        >>> float(GradientKick()(None, phase, jnp.array(0.5), gradient).momentum)
+        3.0
     """
 
     uses_field: ClassVar[bool] = True

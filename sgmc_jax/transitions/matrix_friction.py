@@ -40,6 +40,12 @@ class FrictionMatrix(eqx.Module):
 
     Raises:
         ValueError: if C is not square, not symmetric or not positive definite.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> friction = FrictionMatrix(jnp.array([[2.0, 1.0], [1.0, 2.0]]))
+        >>> friction.apply(friction.rates, jnp.array([1.0, 0.0])).round(4).tolist()
+        [2.0, 1.0]
     """
 
     rates: Float[Array, " m"]
@@ -87,6 +93,14 @@ class MatrixFriction(Transition):
     """F: `v <- exp(-A h) v`, A = L C L on the tangent space, L the projection on it.
 
     On an embedded space; on R^n, A = C.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.transitions import FrictionMatrix, MatrixFriction, Phase
+        >>> piece = MatrixFriction(FrictionMatrix(jnp.diag(jnp.array([1.0, 2.0]))))
+        >>> phase = Phase(jnp.zeros(2), momentum=jnp.array([4.0, 4.0]))
+        >>> piece(None, phase, jnp.log(2.0), None).momentum.round(4).tolist()
+        [2.0, 1.0]
     """
 
     friction: FrictionMatrix = eqx.field(converter=_checks.of_kind("friction", FrictionMatrix))
@@ -109,6 +123,15 @@ class MatrixOrnsteinUhlenbeck(CorrectedTransition):
     `v <- e v + N(0, T (L - e^2) - S V S)`, e = exp(-A h) and S = (e + L) h/2: see
     `OrnsteinUhlenbeck`, of which this is the form for matrices. Negative eigenvalues of the
     covariance, which exist only where V is too large, are set to zero.
+
+    Example: at temperature 0 it is `MatrixFriction`.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import FrictionMatrix, MatrixOrnsteinUhlenbeck, Phase
+        >>> friction = FrictionMatrix(jnp.diag(jnp.array([1.0, 2.0])))
+        >>> phase = Phase(jnp.zeros(2), momentum=jnp.array([4.0, 4.0]))
+        >>> cold = MatrixOrnsteinUhlenbeck(friction, temperature=0.0)
+        >>> cold(jax.random.key(0), phase, jnp.log(2.0), None).momentum.round(4).tolist()
+        [2.0, 1.0]
     """
 
     friction: FrictionMatrix = eqx.field(converter=_checks.of_kind("friction", FrictionMatrix))
@@ -160,6 +183,15 @@ class MatrixEuler(NoisyTransition):
 
     Raises:
         ValueError: if the covariance is not relative to C, `NoiseCovariance(V, friction.root)`.
+
+    Example: at temperature 0.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import FrictionMatrix, MatrixEuler, NoiseCovariance, Phase
+        >>> friction = FrictionMatrix(jnp.diag(jnp.array([1.0, 2.0])))
+        >>> cold = MatrixEuler(friction, 0.0, NoiseCovariance(None, friction.root))
+        >>> phase, gradient = Phase(jnp.zeros(2), jnp.array([4.0, 4.0])), jnp.ones(2)
+        >>> cold(jax.random.key(0), phase, jnp.array(0.5), gradient).momentum.round(4).tolist()
+        [2.5, 0.5]
     """
 
     friction: FrictionMatrix = eqx.field(converter=_checks.of_kind("friction", FrictionMatrix))

@@ -18,7 +18,17 @@ from .transition import Phase, Transition
 
 
 class MirroredLangevin(Transition):
-    """`y <- y + h (J' g + T grad log |J|) + N(0, 2 T h)`, y the dual of x and J = dx / dy."""
+    """`y <- y + h (J' g + T grad log |J|) + N(0, 2 T h)`, y the dual of x and J = dx / dy.
+
+    Example: at temperature 0.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import PositiveMirror
+        >>> from sgmc_jax.transitions import MirroredLangevin, Phase
+        >>> cold, phase = MirroredLangevin(PositiveMirror(), temperature=0.0), Phase(jnp.ones(1))
+        >>> moved = cold(jax.random.key(0), phase, jnp.array(0.5), jnp.array([2 * jnp.log(3.0)]))
+        >>> moved.position.round(4).tolist()  # y = log x goes from 0 to log 3
+        [3.0]
+    """
 
     mirror: Mirror = eqx.field(converter=as_mirror)
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)

@@ -36,6 +36,10 @@ class NoiseCovariance(eqx.Module):
 
     Raises:
         ValueError: if V is not symmetric, has a negative eigenvalue or is not of the size of R.
+
+    Example:
+        >>> NoiseCovariance(3.0).matrix(2).tolist()
+        [[3.0, 0.0], [0.0, 3.0]]
     """
 
     eigenvalues: PyTree | None

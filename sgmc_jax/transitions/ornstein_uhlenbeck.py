@@ -19,6 +19,11 @@ class OrnsteinUhlenbeck(NoisyTransition):
 
     `v <- c v + N(0, T (1 - c^2) - ((1 + c) h)^2 V / 4)`, c = exp(-C h). The subtracted part makes
     up for the noise of one stochastic gradient that kicks for h/2 before and h/2 after this piece.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> round(float(OrnsteinUhlenbeck(friction=1.0).variance(jnp.log(2.0), 0.0)), 4)  # 1 - 1/4
+        0.75
     """
 
     friction: Array = eqx.field(converter=scalar("friction"))
@@ -43,7 +48,15 @@ def optional_friction(value: Any) -> Array | None:
 
 
 class Friction(Transition):
-    """F: `v <- exp(-C h) v`; without a friction C of its own it uses the thermostat's."""
+    """F: `v <- exp(-C h) v`; without a friction C of its own it uses the thermostat's.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.transitions import Friction, Phase
+        >>> phase = Phase(jnp.array(0.0), momentum=jnp.array(6.0))
+        >>> round(float(Friction(1.0)(None, phase, jnp.log(2.0), None).momentum), 4)
+        3.0
+    """
 
     friction: Array | None = eqx.field(converter=optional_friction, default=None)
 
@@ -55,7 +68,12 @@ class Friction(Transition):
 
 
 class Noise(NoisyTransition):
-    """N: `v <- v + N(0, 2 C T h - h^2 V)`."""
+    """N: `v <- v + N(0, 2 C T h - h^2 V)`.
+
+    Example:
+        >>> [float(Noise(friction=3.0).variance(0.5, v)) for v in (0.0, 4.0)]  # 3 - 4 / 4
+        [3.0, 2.0]
+    """
 
     friction: Array = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)

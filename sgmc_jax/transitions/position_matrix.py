@@ -29,6 +29,11 @@ class PositionMatrix(eqx.Module):
         value: the matrix (d, d) over the raveled position; a diagonal, as a pytree like the
             position or (d,); a number, for that number times the identity; or a function of the
             position that returns one of these.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> PositionMatrix("diffusion", lambda x: 2 * x).at(jnp.array([1.0, 3.0])).tolist()
+        [2.0, 6.0]
     """
 
     name: str = eqx.field(static=True)
@@ -96,6 +101,12 @@ class Divergence(eqx.Module):
 
     Raises:
         ValueError: if `gamma` is another text.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> times = lambda position, z: position**2 * z  # M = diag(x^2)
+        >>> Divergence()(None, times, jnp.array([1.0, 3.0])).tolist()
+        [2.0, 6.0]
     """
 
     how: str = eqx.field(static=True)

@@ -35,6 +35,14 @@ class PreconditionedLangevin(Transition):
 
     With `gamma`, v is brought up to date first, and the drift is `P g + T Gamma`, Gamma the
     derivative of P in its own coordinate: `-P^2 (1 - a) g g' / sqrt(v)`, g' the curvature.
+
+    Example: at temperature 0, the first step with P = 1 / (1 + 3).
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import Phase, PreconditionedLangevin
+        >>> cold = PreconditionedLangevin(decay=0.9, epsilon=1.0, temperature=0.0)
+        >>> phase = Phase(jnp.zeros(1), auxiliary=cold.auxiliary(jnp.zeros(1)))
+        >>> cold(jax.random.key(0), phase, jnp.array(1.0), jnp.array([3.0])).position.tolist()
+        [0.75]
     """
 
     decay: Array = eqx.field(converter=scalar("decay"))

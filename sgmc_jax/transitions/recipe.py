@@ -34,6 +34,15 @@ class RecipeEuler(Transition):
     antisymmetric, `Gamma_i = sum_j d (D + Q)_ij / d z_j` and V the covariance of g. In an
     `extended` position, a tuple, only the first entry of g has noise. Negative eigenvalues of the
     noise are set to zero and counted.
+
+    Example: at temperature 0, D = 2 I and a rotation.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import Phase, PositionMatrix, RecipeEuler
+        >>> curl = PositionMatrix("curl", jnp.array([[0.0, -1.0], [1.0, 0.0]]))
+        >>> cold = RecipeEuler(PositionMatrix("diffusion", 2.0), curl, temperature=0.0)
+        >>> phase, gradient = Phase(jnp.zeros(2)), jnp.array([1.0, 0.0])
+        >>> cold(jax.random.key(0), phase, jnp.array(0.5), gradient).position.tolist()
+        [1.0, 0.5]
     """
 
     diffusion: PositionMatrix = eqx.field(converter=of_kind("diffusion", PositionMatrix))

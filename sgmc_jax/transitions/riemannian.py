@@ -21,7 +21,14 @@ from .transition import Phase, Transition
 
 
 class InverseMetric(eqx.Module):
-    """The inverse of a metric at each position, or a factor R of it, G^-1 = R R'."""
+    """The inverse of a metric at each position, or a factor R of it, G^-1 = R R'.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> metric = InverseMetric(PositionMatrix("metric", lambda x: x**2))
+        >>> metric.root(jnp.array([2.0, 3.0])).tolist()
+        [2.0, 3.0]
+    """
 
     matrix: PositionMatrix = eqx.field(converter=of_kind("matrix", PositionMatrix))
     factor: bool = eqx.field(static=True, default=False)
@@ -49,6 +56,15 @@ class RiemannianMomentum(Transition):
 
     `(div R')_i = sum_j d R_ji / d x_j`. Negative eigenvalues of the noise are set to zero and
     counted.
+
+    Example: at temperature 0, 1 + h (2 * 3 - 0.5 * 4 * 1).
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import Phase, RiemannianMomentum
+        >>> metric = InverseMetric(PositionMatrix("metric", 4.0))  # R = 2
+        >>> cold = RiemannianMomentum(metric, friction=0.5, temperature=0.0)
+        >>> phase, gradient = Phase(jnp.zeros(1), jnp.ones(1)), jnp.array([3.0])
+        >>> cold(jax.random.key(0), phase, jnp.array(0.5), gradient).momentum.tolist()
+        [3.0]
     """
 
     metric: InverseMetric = eqx.field(converter=of_kind("metric", InverseMetric))
@@ -109,7 +125,15 @@ class RiemannianMomentum(Transition):
 
 
 class RiemannianFlow(Transition):
-    """X: `x <- x + h R v`, R as it is where x has been."""
+    """X: `x <- x + h R v`, R as it is where x has been.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.transitions import InverseMetric, Phase, PositionMatrix, RiemannianFlow
+        >>> piece = RiemannianFlow(InverseMetric(PositionMatrix("metric", 4.0)))  # R = 2
+        >>> piece(None, Phase(jnp.zeros(1), jnp.ones(1)), jnp.array(0.5), None).position.tolist()
+        [1.0]
+    """
 
     metric: InverseMetric = eqx.field(converter=of_kind("metric", InverseMetric))
     moves: ClassVar[bool] = True

@@ -18,6 +18,14 @@ class Thermostat(Transition):
     """`xi <- xi + h (|v|^2 / m - 1)`, m the dimension of the whole space: one thermostat.
 
     It is the `"thermostat"` of the phase, from `start` on; F and E take their friction from it.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.transitions import Phase, Thermostat
+        >>> piece, position = Thermostat(1.0), jnp.zeros(2)
+        >>> phase = Phase(position, jnp.array([2.0, 2.0]), piece.auxiliary(position))
+        >>> float(piece(None, phase, jnp.array(0.5), None).auxiliary["thermostat"])  # 8 / 2 - 1 = 3
+        2.5
     """
 
     start: Array = eqx.field(converter=scalar("thermostat"))

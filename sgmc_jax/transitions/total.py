@@ -38,6 +38,14 @@ class GammaTotal(_Total):
     A simplex is the last axis of a leaf; positions are log theta, and the shapes a are the field.
     The points of the simplices stay where they are, and with them the field, which depends on
     nothing else: it is not stale after this piece.
+
+    Example: the point of the simplex stays.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.transitions import GammaTotal, Phase
+        >>> phase, shapes = Phase(jnp.log(jnp.array([1.0, 3.0]))), jnp.array([1.0, 1.0])
+        >>> moved = GammaTotal()(jax.random.key(0), phase, jnp.array(0.1), shapes).position
+        >>> jax.nn.softmax(moved).round(4).tolist()
+        [0.25, 0.75]
     """
 
     random: ClassVar[bool] = True
@@ -52,7 +60,15 @@ class GammaTotal(_Total):
 
 
 class FixedTotal(_Total):
-    """S: `theta_k <- total theta_k / sum(theta_k)` for each simplex k, with a constant total."""
+    """S: `theta_k <- total theta_k / sum(theta_k)` for each simplex k, with a constant total.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.transitions import FixedTotal, Phase
+        >>> phase = Phase(jnp.log(jnp.array([1.0, 3.0])))
+        >>> jnp.exp(FixedTotal(8.0)(None, phase, jnp.array(0.1), None).position).round(4).tolist()
+        [2.0, 6.0]
+    """
 
     total: Array = eqx.field(converter=scalar("total"))
 

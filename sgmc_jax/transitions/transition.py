@@ -23,6 +23,12 @@ class Phase(NamedTuple):
     eigenvalues that were negative once it was subtracted, and set to zero; `curvature` is the
     derivative of each component of the field in its own coordinate, where the estimator tells it.
     What is not there is `None`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> phase = Phase(position=jnp.zeros(2), momentum=jnp.ones(2))
+        >>> phase.space.dim(phase.position), phase.clipped
+        (2, None)
     """
 
     position: Position
@@ -39,6 +45,15 @@ class Transition(eqx.Module):
 
     `field` is the estimator's value at the phase's position, for pieces that use it. The class says
     what a piece needs, so that a word evaluates no gradient and splits no key in vain.
+
+    Example: the momentum turned round.
+        >>> import jax.numpy as jnp
+        >>> class Flip(Transition):
+        ...     def __call__(self, key, phase, h, field):
+        ...         return phase._replace(momentum=-phase.momentum)
+        >>> phase = Phase(jnp.zeros(2), momentum=jnp.array([1.0, 2.0]))
+        >>> Flip()(None, phase, jnp.array(0.1), None).momentum.tolist()
+        [-1.0, -2.0]
     """
 
     random: ClassVar[bool] = False
@@ -102,7 +117,17 @@ class Transition(eqx.Module):
 
 
 def check_phase(letter: str, piece: Transition, before: Phase, after: Any) -> None:
-    """Raise unless a piece returns a phase of the same form, moved no more than its class says."""
+    """Raise unless a piece returns a phase of the same form, moved no more than its class says.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from sgmc_jax.transitions import GradientKick, Phase, check_phase
+        >>> before, after = Phase(jnp.zeros(2)), Phase(jnp.ones(2))
+        >>> check_phase("B", GradientKick(), before, after)
+        Traceback (most recent call last):
+        ...
+        TypeError: piece 'B', GradientKick, moves the position, ...
+    """
     name = f"piece {letter!r}, {type(piece).__name__},"
     if not isinstance(after, Phase):
         raise TypeError(f"{name} must return a Phase, got {type(after).__name__}")

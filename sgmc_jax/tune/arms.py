@@ -25,6 +25,11 @@ class Arm(NamedTuple):
         num_steps: the number of its steps so far, of each chain.
         evaluations: the number of gradients of an item's term that these took, of all chains.
         rounds: the number of rounds that it was run in.
+
+    Example:
+        >>> arms = [Arm({"step_size": h}, 2 * h, 1.0, 100, 1e3, rounds=1) for h in (0.1, 0.5)]
+        >>> min(arms, key=lambda arm: arm.ksd).setting
+        {'step_size': 0.1}
     """
 
     setting: Setting
@@ -43,6 +48,16 @@ class Tuned(NamedTuple):
         setting: the arguments it was made of.
         run: its chains, which `sample(key, kernel, run, data, ...)` goes on with.
         arms: every setting, in the order they were given in.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import draw, sample
+        >>> kernel = draw(lambda key, data: 1.0)
+        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), None, num_steps=2)
+        >>> arms = [Arm({"step_size": h}, 2 * h, 1.0, 100, 1e3, rounds=1) for h in (0.1, 0.5)]
+        >>> tuned = Tuned(kernel, arms[0].setting, run, arms)
+        >>> tuned.evaluations
+        2000.0
     """
 
     kernel: Kernel

@@ -22,7 +22,14 @@ from ..sample import sample
 
 
 class DecayTable(NamedTuple):
-    """What was seen of each decay: ESS a step, columns visited in a step, and their ratio."""
+    """What was seen of each decay: ESS a step, columns visited in a step, and their ratio.
+
+    Example:
+        >>> ess, cost = np.array([0.1, 0.3]), np.array([4.0, 6.0])
+        >>> table = DecayTable(np.array([0.5, 2.0]), ess, cost, efficiency=ess / cost)
+        >>> float(table.decay[table.efficiency.argmax()])
+        2.0
+    """
 
     decay: Float[np.ndarray, " D"]
     ess: Float[np.ndarray, " D"]
@@ -31,7 +38,16 @@ class DecayTable(NamedTuple):
 
 
 class TunedDecay(NamedTuple):
-    """The kernel with its decay frozen, the run to be continued with it, and the table."""
+    """The kernel with its decay frozen, the run to be continued with it, and the table.
+
+    Example: but for the run, which `tune_decay` returns too.
+        >>> from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, slice_features
+        >>> kernel = slice_features(BetaBernoulli(1.0), LinearGaussian(2), decay=2.0)
+        >>> table = DecayTable(*np.array([[0.5, 2.0], [0.1, 0.3], [4.0, 6.0], [0.025, 0.05]]))
+        >>> tuned = TunedDecay(kernel, run=None, table=table)
+        >>> float(tuned.kernel.decay), float(tuned.table.decay[tuned.table.efficiency.argmax()])
+        (2.0, 2.0)
+    """
 
     kernel: SliceCRM | SliceBNB
     run: Run

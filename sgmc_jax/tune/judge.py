@@ -14,9 +14,11 @@ from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned
 from .._types import Data, Estimator, Keys, Position
-from ..diagnostics import ksd
+from ..diagnostics import ess, ksd
 from ..model import Model
 from .curvature import curved, diagonal_scale, exactly, on_batch
+
+_MANY = 1_000  # coordinates, of which the slowest is looked for
 
 
 class Judge(NamedTuple):
@@ -35,9 +37,7 @@ class Judge(NamedTuple):
         being the score: 1 for draws of the target. It sees what the discrepancy does not: draws so
         far out in flat tails that their scores vanish and no two are near each other.
         """
-        num = jax.tree.leaves(trace)[0].shape[1]
-        later = jax.tree.map(lambda x: x[:, math.floor(self.burn_in * num) :], trace)
-        draws = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), later)
+        draws = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), self._later(trace))
         num = len(jax.tree.leaves(draws)[0])
         chosen = np.linspace(0, num - 1, min(num, self.max_draws)).round().astype(int)
         draws = jax.tree.map(lambda x: jnp.asarray(x[chosen]), draws)
@@ -46,6 +46,21 @@ class Judge(NamedTuple):
         value = float(ksd(points, scores, statistic="v" if self.grad.exact else "u"))
         temperature = float(-jnp.mean((points - points.mean(0)) * scores))
         return value if math.isfinite(value) else math.inf, temperature
+
+    def extremes(self, trace: PyTree) -> tuple[float, float]:
+        """The least and the largest effective sample size of (some of) the coordinates."""
+        chains = [x.reshape(*x.shape[:2], -1) for x in jax.tree.leaves(self._later(trace))]
+        chains = np.concatenate(chains, axis=2)
+        if chains.shape[1] < 4:
+            return math.inf, math.inf
+        some = np.linspace(0, chains.shape[2] - 1, min(chains.shape[2], _MANY)).astype(int)
+        sizes = np.asarray(ess(chains[:, :, some], kind="mean"))
+        return float(sizes.min()), float(sizes.max())
+
+    def _later(self, trace: PyTree) -> PyTree:
+        """Without the first share of the steps."""
+        num = jax.tree.leaves(trace)[0].shape[1]
+        return jax.tree.map(lambda x: x[:, math.floor(self.burn_in * num) :], trace)
 
 
 def as_judge(

@@ -38,7 +38,15 @@ _HALVINGS = 12
 
 
 class Laplace(NamedTuple):
-    """A mode, and R^n with the metric in which the posterior has about covariance I there."""
+    """A mode, and R^n with the metric in which the posterior has about covariance I there.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Euclidean
+        >>> fit = Laplace(jnp.array([1.0, 2.0]), Euclidean(jnp.array([0.1, 3.0])))
+        >>> fit.draw(jax.random.key(0), spread=0.0).tolist()  # the mode itself
+        [1.0, 2.0]
+    """
 
     mode: Position
     space: Euclidean

@@ -21,6 +21,7 @@ from ..sample import sample
 from .arms import Arm, Setting, Tuned
 from .judge import Judge
 
+_STUCK, _APART = 20, 30  # effective draws of the slowest coordinate, and how many times as many
 _FEWEST = 20  # steps of a round, from less of which nothing can be told
 
 
@@ -44,14 +45,18 @@ class Racer:
         self.run, self.rounds = run, self.rounds + 1
         self.traces.append(run.trace)
 
+    @property
+    def trace(self) -> PyTree:
+        """The draws of all rounds."""
+        return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.traces)
+
     def judged(self, key: Any, judge: Judge, data: Data) -> None:
         """By the draws of all rounds."""
         assert self.run is not None
-        trace = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.traces)
         finite = np.all(self.run.stopped < 0)
         self.ksd, self.temperature = math.inf, math.nan
         if finite:
-            self.ksd, self.temperature = judge.verdict(key, trace, data)
+            self.ksd, self.temperature = judge.verdict(key, self.trace, data)
         self.rank = (not self.temperature <= judge.max_temperature, self.ksd)
 
 
@@ -89,6 +94,15 @@ class Race:
         if best.run is None or not math.isfinite(best.ksd):
             raise FloatingPointError(
                 "no setting kept its chains finite: give smaller step sizes, or a better position"
+            )
+        least, largest = self.judge.extremes(best.trace)
+        if least < _STUCK and largest > _APART * least:
+            warnings.warn(
+                f"the slowest coordinate has {least:.0f} effective draws of the best setting, the "
+                f"fastest {largest:.0f}: no step size suits both. Sample in units of the posterior "
+                "(tune.whiten, tune.laplace, or a kernel's space=Euclidean(scale)), or give a "
+                "larger budget",
+                stacklevel=3,
             )
         return Tuned(best.kernel, best.setting, best.run, [self._arm(r) for r in self.racers])
 

@@ -46,7 +46,8 @@ def grid_search(
     steps; its draws, without a first share of them and thinned, are judged by `ksd`. The
     discrepancy has no normalising constant, and unlike an effective sample size it grows with the
     bias of a large step as it does with the slow mixing of a small one. It is blind to draws far
-    out in flat tails; those are known by their temperature, of which `Arm` tells.
+    out in flat tails; those are known by their temperature, of which `Arm` tells. A warning tells
+    where the best setting hardly moves one coordinate and moves another well.
 
     Settings that differ in numbers (step size, friction, temperature) are run side by side in one
     compiled program; each word and each batch size has a program of its own. All use the same

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import betaln, gammaln
 from scipy.stats import multivariate_normal
 
-from sgmc_jax import Vmap, cycle, gibbs, repeat, sample, thin
+from sgmc_jax import Pmap, ShardMap, Vmap, cycle, gibbs, repeat, sample, thin
 from sgmc_jax._types import Kernel
 from sgmc_jax.bnp import (
     BetaProcess,
@@ -20,6 +20,7 @@ from sgmc_jax.bnp import (
     delayed_bondesson,
     inverse_levy,
     slice_bnb,
+    thinning,
 )
 from sgmc_jax.collective import Dist
 from sgmc_jax.runner.programs import programs
@@ -132,7 +133,6 @@ def sliced(process=PROCESS, capacity=32, decay=1.0, **kwargs):
     return slice_bnb(process, NORMAL, capacity=capacity, decay=decay, **kwargs)
 
 
-@full
 def test_all_partitions():
     check(sliced())
 
@@ -140,6 +140,7 @@ def test_all_partitions():
 OTHERS = {
     "delayed": lambda: (sliced(representation=delayed_bondesson), law()),
     "inverse": lambda: (sliced(representation=inverse_levy), law()),
+    "thinning": lambda: (sliced(representation=thinning), law()),
     "far": lambda: (sliced(decay=4.0, capacity=64), law()),
     "mass 1": lambda: (sliced(BetaProcess(1.0, 3.0)), law(1.0, 3.0)),
     "failures": lambda: (sliced(failures=0.7), law(failures=0.7)),
@@ -227,12 +228,12 @@ def test_growth(prior, x64):
 
 
 @full
-@pytest.mark.parametrize("shards", [2, 8])
-def test_the_same_chain_on_shards(shards, x64):
+@pytest.mark.parametrize("engine", [Vmap(2), Pmap(8), ShardMap(8)], ids=repr)
+def test_the_same_chain_on_shards(engine, x64):
     chain = lambda **kwargs: sample(
         KEY, words(64, mass_prior=PRIOR), None, WORDS, num_steps=20, **kwargs
     )
-    alone, shared = chain(), chain(engine=Vmap(shards))
+    alone, shared = chain(), chain(engine=engine)
     same(alone, shared)
     mass = alone.trace.shared["mass"]
     assert np.ptp(mass) > 0

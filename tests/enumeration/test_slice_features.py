@@ -9,7 +9,7 @@ import pytest
 from scipy.special import betaln, gammaln, logsumexp
 from scipy.stats import norm, poisson
 
-from sgmc_jax import Vmap, cycle, gibbs, repeat, sample, thin
+from sgmc_jax import Pmap, ShardMap, Vmap, cycle, gibbs, repeat, sample, thin
 from sgmc_jax.bnp import (
     BetaBernoulli,
     GammaPoisson,
@@ -193,9 +193,15 @@ GENERAL = {
     "stable beta": (rejection(StableBetaProcess(0.6, 1.0, 0.15)), Bernoulli(), LINEAR),
     "stable beta, inverse": (inverse_levy(StableBetaProcess(0.6, 0.5, 0.15)), Bernoulli(), LINEAR),
     "odds": (bondesson(BetaPrimeProcess(MASS, 2.0)), OddsBernoulli(), LINEAR),
+    "odds, rejection": (rejection(BetaPrimeProcess(MASS, 2.0)), OddsBernoulli(), LINEAR),
     "gamma": (bondesson(GammaProcess(0.4, 8.0)), Poisson(), WIDE),
     "own series": (OWN, Poisson(), WIDE),
     "generalized gamma": (rejection(GeneralizedGammaProcess(0.3, 8.0, 0.15)), Poisson(), WIDE),
+    "generalized gamma, inverse": (
+        inverse_levy(GeneralizedGammaProcess(0.3, 8.0, 0.15)),
+        Poisson(),
+        WIDE,
+    ),
     "negative binomial": (bondesson(BetaProcess(0.3, 16.0)), NegativeBinomial(1.5), WIDE),
     "own counts": (bondesson(BetaProcess(0.3, 12.0)), BINOMIAL, WIDE),
 }
@@ -204,9 +210,11 @@ GENERAL_LAWS = {
     "stable beta": lambda: binary(beta(1.0, 0.15, 0.6)),
     "stable beta, inverse": lambda: binary(beta(0.5, 0.15, 0.6)),
     "odds": lambda: binary(beta_prime(2.0)),
+    "odds, rejection": lambda: binary(beta_prime(2.0)),
     "gamma": lambda: whole(gamma(8.0)),
     "own series": lambda: whole(gamma(8.0)),
     "generalized gamma": lambda: whole(gamma(8.0, 0.15, 0.3)),
+    "generalized gamma, inverse": lambda: whole(gamma(8.0, 0.15, 0.3)),
     "negative binomial": lambda: whole(negative_binomial(16.0, 1.5, 0.3)),
     "own counts": lambda: whole(at_most_two(12.0, 0.3)),
 }
@@ -216,7 +224,10 @@ def general(name, capacity=32, decay=1.0):
     return slice_crm(*GENERAL[name], capacity=capacity, decay=decay)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=full) for name in GENERAL])
+BEYOND_BETA = [pytest.param(name, marks=full) for name in GENERAL if name != "beta"]
+
+
+@pytest.mark.parametrize("name", ["beta", *BEYOND_BETA])
 def test_any_series_under_any_counts(name):
     num_steps = 300 if GENERAL[name][2] is LINEAR else 500
     check(general(name), GENERAL_LAWS[name](), num_steps=num_steps)
@@ -287,11 +298,11 @@ def test_growth(name, wrap, x64):
 
 @full
 @pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize("shards", [2, 8])
-def test_the_same_chain_on_shards(name, shards, x64):
+@pytest.mark.parametrize("engine", [Vmap(2), Pmap(8), ShardMap(8)], ids=repr)
+def test_the_same_chain_on_shards(name, engine, x64):
     args = {"num_steps": 20}
     alone = sample(KEY, CHAINS[name](64), None, exact.X, **args)
-    same(alone, sample(KEY, CHAINS[name](64), None, exact.X, engine=Vmap(shards), **args))
+    same(alone, sample(KEY, CHAINS[name](64), None, exact.X, engine=engine, **args))
 
 
 # ----------------------------------------------------------------------------------- the door

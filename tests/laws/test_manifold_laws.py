@@ -142,7 +142,7 @@ def test_an_edge_that_no_step_sees():
 
 FAULTS = {
     "noise not projected": (Stiefel, "normal_array", lambda self, key, x: _ambient(key, x)),
-    "a QR factor": (stiefel, "_towards_polar", lambda x: jnp.linalg.qr(x)[0]),
+    "a QR factor, of any signs": (stiefel, "_towards_polar", lambda x: jnp.linalg.qr(x)[0]),
     "no projection after the flow": (Stiefel, "project_array", lambda self, x, v: v),
     "the ambient gradient": (SPD, "gradient_array", lambda self, x, g: g),
     "Lebesgue's density": (SPD, "log_element", lambda self, x: jnp.zeros(())),
@@ -198,46 +198,73 @@ def test_the_law_sees_faults_of_langevin(fault, monkeypatch):
         check(law, "langevin")
 
 
-# ------------------------------------------- von Mises-Fisher laws, with noise of the gradient
+# --------------------------------------- with noise of the gradient: von Mises-Fisher, Langevin
 
 
-def noisy_vmf(dim, kappa, noise):
-    """The density exp(kappa x_0), with items that only add noise of covariance `noise` I."""
-    items = np.concatenate([np.eye(dim), -np.eye(dim)]) * np.sqrt(noise / (4 * dim))
-    model = FunctionModel(lambda x: kappa * x[0], lambda x, z: z @ x)
+def noisy(density, shape, noise):
+    """An estimate of its gradient, by items that only add noise of covariance `noise` I."""
+    dim = int(np.prod(shape))
+    units = np.eye(dim).reshape(dim, *shape)
+    items = np.concatenate([units, -units]) * np.sqrt(noise / (4 * dim))
+    model = FunctionModel(density, lambda x, z: jnp.sum(z * x))
     return Minibatch(model, Uniform(1)), items.astype(np.float32)
 
 
-RATIO = {(3, 5): 0.80009, (10, 5): 0.42245, (10, 50): 0.91321}  # A_d(kappa)
+RATIO = {(3, 5): 0.80009, (3, 50): 0.98, (10, 5): 0.42245, (10, 50): 0.91321}  # A_d(kappa)
 NOISY = {
-    "sggmc": lambda grad, h: sggmc(grad, Sphere(), h, 2.0, noise_covariance=10.0),
-    "gsgnht": lambda grad, h: gsgnht(grad, Sphere(), h, 2.0),
+    "sggmc": lambda grad, space, h, v: sggmc(grad, space, h, 2.0, noise_covariance=v),
+    "gsgnht": lambda grad, space, h, v: gsgnht(grad, space, h, 2.0),
 }
 
 
-def check_noisy(dim, kappa, name, h=0.05):
-    grad, items = noisy_vmf(dim, kappa, 10.0)
+def check_noisy(dim, kappa, name, h=0.05, noise=10.0):
+    """The density exp(kappa x_0)."""
+    grad, items = noisy(lambda x: kappa * x[0], (dim,), noise)
     start = jnp.zeros(dim).at[0].set(1.0)
     mean = RATIO[dim, kappa]
     square = 1 - (dim - 1) * mean / kappa
     height = lambda state, info: jnp.stack([state.position[0], state.position[0] ** 2])
     args = ARGS | {"num_steps": 4_000}
-    run = run_law(KEY, NOISY[name](grad, h), start, items, reduce=height, **args)
+    kernel = NOISY[name](grad, Sphere(), h, noise)
+    run = run_law(KEY, kernel, start, items, reduce=height, **args)
     check_law(run.trace.mean, [mean, square], 0.01)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", NOISY)
 @pytest.mark.parametrize("dim, kappa", RATIO)
-def test_von_mises_fisher_with_noise(dim, kappa, name):
-    check_noisy(dim, kappa, name, 0.05 if kappa == 5 else 0.01)
+@pytest.mark.parametrize("noise", [0.0, 10.0])
+def test_von_mises_fisher_with_noise(noise, dim, kappa, name):
+    check_noisy(dim, kappa, name, 0.05 if kappa == 5 else 0.01, noise)
+
+
+def check_noisy_langevin(name, kernels=NOISY):
+    space, density, start, moments, means = matrix_langevin()
+    grad, items = noisy(density, start.shape, 10.0)
+    record = lambda state, info: moments(state.position)
+    kernel = kernels[name](grad, space, 0.05, 10.0)
+    run = run_law(KEY, kernel, start, items, reduce=record, **ARGS | {"num_steps": 4_000})
+    check_law(run.trace.mean, means, 0.03)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", NOISY)
+def test_matrix_langevin_with_noise(name):
+    check_noisy_langevin(name)
+
+
+@pytest.mark.full
+@pytest.mark.at_length
+def test_noise_that_is_left_in_is_seen_on_frames():
+    wrong = {"sggmc": lambda grad, space, h, v: sggmc(grad, space, h, 2.0, word="AFBNFA")}
+    fault_is_seen(check_noisy_langevin, "sggmc", wrong)
 
 
 @pytest.mark.full
 @pytest.mark.at_length
 def test_the_noise_is_there():
     """Uncorrected it moves the mean by .025 on S^2."""
-    wrong = lambda grad, h: sggmc(grad, Sphere(), h, 2.0, word="AFBNFA")
+    wrong = lambda grad, space, h, v: sggmc(grad, space, h, 2.0, word="AFBNFA")
     with pytest.raises(AssertionError, match="standard errors"), pytest.MonkeyPatch.context() as m:
         m.setitem(NOISY, "sggmc", wrong)
         check_noisy(3, 5, "sggmc")

@@ -26,6 +26,12 @@ class HybridSums(NamedTuple):
 
     The number of items of each block with each atom, the family's statistics, the number of shards
     on which a birth found no slot, and what a model needs besides.
+
+    Example: two blocks, two atoms.
+        >>> import jax.numpy as jnp
+        >>> sums = HybridSums(jnp.array([[2, 0], [1, 3]]), statistics=None, overflow=jnp.array(0))
+        >>> sums.counts.tolist()
+        [3, 3]
     """
 
     occupancy: Int[Array, "P K"]
@@ -45,6 +51,13 @@ class HybridState(NamedTuple):
     `position.shared` holds what is not of the items, hyper-parameters above all, `position.local`
     the items' labels or entries. `sums.statistics` are taken about `centre`: a point amid the data,
     or, of features, the parameters of which they subtract the fit.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> sums = HybridSums(jnp.array([[2, 0, 1]]), statistics=None, overflow=jnp.array(0))
+        >>> state = HybridState(Dist({}, {"assignment": jnp.array([0, 2, 0])}), sums)
+        >>> int(state.slots.active), bool(state.slots.overflow)
+        (2, False)
     """
 
     position: Dist

@@ -59,6 +59,12 @@ class Anchored(Schedule):
 
     In a random order of their items each atom's first item (its anchor) keeps it, and earlier items
     may not take it: what A is then depends on no entry that moves.
+
+    Example: an atom of both blocks is one of A, whichever is designated.
+        >>> import jax, jax.numpy as jnp
+        >>> items = jnp.array([[2, 0], [1, 0]])  # of each block with each atom
+        >>> Anchored().anchors(jax.random.key(0), items).instantiated.tolist()
+        [True, False]
     """
 
     def anchors(self, key: Any, occupancy: Array) -> Anchors:
@@ -70,6 +76,12 @@ class Demotion(Schedule):
 
     An atom is integrated out again, with its weight, as its last item that has not been visited is
     visited.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> items = jnp.array([[2, 1, 0]])  # of each block with each atom
+        >>> Demotion().anchors(jax.random.key(0), items).instantiated.tolist()
+        [True, True, False]
     """
 
     demotes: ClassVar[bool] = True
@@ -90,6 +102,12 @@ class Published(Schedule):
 
     It is *not* exact: A depends on entries that move. With several blocks atoms die on all and are
     born on one.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> items = jnp.array([[2, 0, 0], [1, 1, 0]])  # of each block with each atom
+        >>> Published().anchors(jax.random.key(0), items).instantiated.tolist()
+        [True, True, False]
     """
 
     def anchors(self, key: Any, occupancy: Array) -> Anchors:
@@ -104,6 +122,13 @@ class Warm(Published):
 
     Args:
         cooling: the number of steps in which the number of these blocks halves.
+
+    Example:
+        >>> from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, Warm, hybrid_mixture
+        >>> parts = DirichletProcess(1.0), NormalKnownCovariance(0.0, 1.0, 25.0)
+        >>> kernel = hybrid_mixture(*parts, schedule=Warm(cooling=10.0), blocks=4)
+        >>> kernel.blocks, float(kernel.schedule.cooling)
+        (4, 10.0)
     """
 
     cooling: Array = eqx.field(converter=scalar("cooling"), default=3.0)
@@ -126,6 +151,12 @@ class Asynchronous(Schedule):
     """All blocks at once, everything integrated out, from sums out of date.
 
     See `asynchronous_mixture`. It is *not* exact.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> items = jnp.array([[2, 0], [1, 1]])  # of each block with each atom
+        >>> Asynchronous().anchors(jax.random.key(0), items).instantiated.tolist()
+        [False, False]
     """
 
     instantiates: ClassVar[bool] = False

@@ -21,6 +21,17 @@ class Emission(eqx.Module):
 
     Parameters are a pytree of unconstrained arrays, of one state here; in the position of a
     `HiddenMarkov` they have a leading axis of states.
+
+    Example: waiting times of rate exp(parameters).
+        >>> import jax.numpy as jnp
+        >>> class Exponential(Emission):
+        ...     def logprior(self, parameters):
+        ...         return -0.5 * parameters**2
+        ...
+        ...     def loglik(self, parameters, row):
+        ...         return parameters - jnp.exp(parameters) * row
+        >>> float(Exponential().loglik(jnp.array(0.0), 2.0))
+        -2.0
     """
 
     @abstractmethod
@@ -102,6 +113,11 @@ class PoissonEmission(Emission):
     Raises:
         ValueError, TypeError: if a number is out of its range; if rows and rates are not of one
             shape, or rows no counts.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> float(PoissonEmission().loglik({"log_rate": jnp.array(0.0)}, 1))  # log(1 / e)
+        -1.0
     """
 
     rate_prior: Any = (1.0, 1.0)
@@ -148,6 +164,12 @@ class CategoricalEmission(Emission):
     Raises:
         ValueError, TypeError: if a number is out of its range; if rows are no such symbols, or
             there is not a logit for each but the first.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> emission, even = CategoricalEmission(4), {"logits": jnp.zeros(3)}
+        >>> round(float(jnp.exp(emission.loglik(even, 2))), 4)
+        0.25
     """
 
     num_symbols: int = eqx.field(static=True)

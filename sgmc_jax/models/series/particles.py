@@ -31,6 +31,15 @@ class NonlinearStateSpace(Model):
 
     It has a bias of order 1 / particles beside that of the buffer; `gradients` makes the estimator.
     A subclass has `logprior` and the five methods here, of one state but for the two draws.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax.models import StochasticVolatility
+        >>> model = StochasticVolatility()
+        >>> position = model.position(mean=0.0, persistence=0.9, scale=0.2)
+        >>> density = model.log_row(position, jnp.array(0.0), jnp.array(0.0))  # of N(0, 1)
+        >>> isinstance(model, NonlinearStateSpace), round(float(density), 4)
+        (True, -0.9189)
     """
 
     @abstractmethod
@@ -129,6 +138,13 @@ class ParticleSmoother(Latent):
     Args:
         model: a `NonlinearStateSpace`.
         num_particles: n.
+
+    Example:
+        >>> from sgmc_jax import Window
+        >>> from sgmc_jax.models import StochasticVolatility
+        >>> grad = StochasticVolatility().gradients(Window(20, buffer=10), num_particles=50)
+        >>> isinstance(grad.latent, ParticleSmoother), grad.latent.num_particles
+        (True, 50)
 
     Reference:
         Gordon, Salmond and Smith (1993), Novel approach to nonlinear/non-Gaussian Bayesian state

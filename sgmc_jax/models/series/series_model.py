@@ -28,6 +28,22 @@ class SeriesModel(Model):
     the series begins there.
 
     A subclass has `logprior`, `log_likelihood` and `window_loglik`.
+
+    Example: rows that know nothing of each other.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Minibatch, Window
+        >>> class Independent(SeriesModel):
+        ...     def logprior(self, x):
+        ...         return -0.5 * x**2
+        ...
+        ...     def log_likelihood(self, x, series):
+        ...         return -0.5 * jnp.sum((series - x) ** 2)
+        ...
+        ...     def window_loglik(self, x, window):
+        ...         return -0.5 * window.share @ (window.rows - x) ** 2
+        >>> grad, series = Minibatch(Independent(), Window(None)), jnp.array([1.0, 2.0])
+        >>> float(grad.estimate(jax.random.key(0), (), jnp.zeros(()), series)[0].value)
+        3.0
     """
 
     @abstractmethod

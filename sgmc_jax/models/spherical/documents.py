@@ -15,7 +15,16 @@ _TOLERANCE = 1e-3
 
 
 class UnitVectors(NamedTuple):
-    """Sparse rows, of length one or zero: `values` in `columns`; what is left over is (0, 0.0)."""
+    """Sparse rows, of length one or zero: `values` in `columns`; what is left over is (0, 0.0).
+
+    Example:
+        >>> import numpy as np
+        >>> from sgmc_jax.models import SphericalAdmixture
+        >>> sam = SphericalAdmixture(2, 3, alpha=1.0, concentration=20.0, topic_concentration=1.0)
+        >>> vectors = sam.documents(np.array([[3, 0, 4], [0, 1, 0]]))
+        >>> vectors.columns.tolist(), vectors.values.round(4).tolist()
+        ([[0, 2], [1, 0]], [[0.6, 0.8], [1.0, 0.0]])
+    """
 
     columns: Int[Any, "n l"]
     values: Float[Any, "n l"]
