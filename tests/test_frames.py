@@ -99,7 +99,7 @@ def test_mixtures():
     for data in (FRAME, X):
         family = bnp.NormalInverseWishart.from_data(data)
         _, start, choices = bnp.default_sampler(KEY, process, family, data)
-        assert choices.startswith("1 blocks")
+        assert choices.startswith("1 block,")
         shared = {name: jnp.full(1, value) for name, value in process.start().items()}
         draws = Dist(shared, {"assignment": start.local["assignment"][None]})
         law = bnp.predictive(process, family, draws, data, data[:5])

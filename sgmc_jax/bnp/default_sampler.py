@@ -115,7 +115,7 @@ def _mixture(process: PitmanYor, family: Family, data: PyTree, shards: int) -> D
         hybrid_mixture(*parts, blocks=blocks, capacity=_SLOTS), split_merge(*parts, capacity=_SLOTS)
     )
     labels = jnp.zeros(num, jnp.int32)
-    told = f"{blocks} blocks, {_SLOTS} slots, one cluster to begin with, which is soon divided"
+    told = f"{_counted(blocks)}, {_SLOTS} slots, one cluster to begin with, which is soon divided"
     return DefaultSampler(kernel, Dist({}, {"assignment": labels}), told)
 
 
@@ -127,7 +127,7 @@ def _topics(
     words = int(np.sum(np.asarray(data.size)))
     blocks = min(_num_blocks(words, _WORDS_IN_A_BLOCK, shards), -(-shape[0] // shards) * shards)
     kernel = hybrid_hdp(process, family, blocks=blocks, capacity=2 * _TOPICS)
-    told = f"{blocks} blocks, {2 * _TOPICS} slots, {_TOPICS} clusters to begin with, at random"
+    told = f"{_counted(blocks)}, {2 * _TOPICS} slots, {_TOPICS} clusters to begin with, at random"
     return DefaultSampler(kernel, random_labels(key, shape, _TOPICS), told)
 
 
@@ -139,7 +139,7 @@ def _features(
     kernel = hybrid_features(process, family, blocks=blocks, capacity=_SLOTS)
     start = seed_features(key, process, family, data, capacity=_SLOTS)
     found = int(np.any(np.asarray(start.local["features"]) != 0, axis=0).sum())
-    told = f"{blocks} blocks, {_SLOTS} slots, {found} features to begin with, of 100 items"
+    told = f"{_counted(blocks)}, {_SLOTS} slots, {found} features to begin with, of 100 items"
     return DefaultSampler(kernel, start, told)
 
 
@@ -150,3 +150,7 @@ def _in_a_block() -> int:
 def _num_blocks(num_items: int, in_a_block: int, shards: int) -> int:
     """A multiple of the shards, with about so many items each."""
     return shards * max(1, math.ceil(num_items / (in_a_block * shards)))
+
+
+def _counted(blocks: int) -> str:
+    return "1 block" if blocks == 1 else f"{blocks} blocks"

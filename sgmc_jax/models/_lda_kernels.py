@@ -21,7 +21,7 @@ class TopicState(NamedTuple):
         >>> import jax, jax.numpy as jnp
         >>> from sgmc_jax.models import LDA
         >>> lda = LDA(num_topics=2, vocabulary=2, alpha=0.1, beta=0.5)
-        >>> words = jnp.asarray(lda.documents([[2, 0], [0, 1]]))
+        >>> words = lda.documents([[2, 0], [0, 1]])
         >>> init = lambda key: lda.gibbs().init(key, jnp.zeros((2, 2)), words)
         >>> jax.eval_shape(init, jax.random.key(0)).topics.shape  # those of two documents
         (2, 2)

@@ -38,6 +38,7 @@ def sweep(
         topics: the topics to begin with; -1 for none yet, which leaves the word out of the counts.
         own: what to subtract from a word's weight in the topic that it has, if anything.
     """
+    words, topics = jnp.asarray(words), jnp.asarray(topics)  # of the host, outside of jit
     num, length = words.shape
     num_groups = max(1, -(-num // lanes))
     rows = jnp.argsort(-jnp.sum(words >= 0, axis=1)).astype(jnp.uint32)

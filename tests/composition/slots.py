@@ -142,11 +142,13 @@ WRAPS = {
     "all in gibbs": lambda make: thin(gibbs(z=lambda rest: cycle(repeat(make(), 2), make())), 2),
 }
 # What costs seconds to compile: every combinator, and not each by itself.
-FEW = ("plain", "all in gibbs")
+BY_ITSELF = ("hybrid", "slice", "features")
 
 
 def wraps_of(name):
-    return WRAPS if name == "walkers" else FEW
+    if name == "walkers":
+        return WRAPS
+    return ("plain", "all in gibbs") if name in BY_ITSELF else ("all in gibbs",)
 
 
 def position_of(wrap, position):

@@ -29,7 +29,6 @@ def cases(cases=CASES, fast=lambda i, case: not case.heavy):
     return pytest.mark.parametrize("case", rows)
 
 
-every = cases()
 every_at_once = cases(fast=lambda i, case: True)
 one_in_three = partial(cases, fast=lambda i, case: i % 3 == 0 and not case.heavy)
 
@@ -144,8 +143,7 @@ def test_vmap_is_a_loop(case: Case):
     assert len({b"".join(x[i].tobytes() for x in leaves) for i in range(3)}) > 1
 
 
-@pytest.mark.full
-@every
+@cases(CASES[2::3], fast=lambda i, case: False)
 def test_jit_is_a_plain_step(case: Case):
     kernel, data = case.make(case.step_size), arrays(case.data)
     state = start(case, kernel)
@@ -235,7 +233,7 @@ def test_a_step_uses_every_key_once(case: Case, monkeypatch):
     kernel, data = case.make(case.step_size), arrays(case.data)
     with jax.disable_jit():
         state = start(case, kernel)
-        for i in range(2):
+        for i in range(1 if case.heavy else 2):  # which take seconds, one operation at a time
             used.clear()
             key = Keys(jax.random.key(2 * i + 1), jax.random.key(2 * i + 2), jnp.array(i))
             state, _ = kernel.step(key, state, data)

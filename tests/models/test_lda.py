@@ -43,6 +43,13 @@ def test_documents_hold_every_word_as_often_as_it_is_counted():
     assert lda.documents(np.eye(V) > 0).tolist() == [[i] for i in range(V)]
 
 
+@pytest.mark.parametrize("make", [lda.gibbs, lda.collapsed])
+def test_a_chain_begins_with_documents_of_the_host(make):
+    init, _ = make()
+    state = init(KEY, jnp.zeros((K, V)), DOCUMENTS)
+    assert state.topics.shape == DOCUMENTS.shape
+
+
 @pytest.mark.parametrize(
     "counts,message",
     [
