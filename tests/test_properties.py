@@ -56,6 +56,9 @@ POSITIONS = st.recursive(
     ),
     max_leaves=4,
 )
+DOUBLES = SHAPES.flatmap(
+    lambda shape: arrays(np.float64, shape, elements=st.floats(-2, 2, width=64))
+)
 KERNELS = {
     "sgld": lambda grad: sgld(grad, 1e-2),
     "sghmc": lambda grad: sghmc(grad, 0.1),
@@ -70,6 +73,20 @@ KERNELS = {
 @given(position=POSITIONS)
 @searched(8)
 def test_a_position_is_any_tree(name, position):
+    check_any_tree(name, position)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_each_leaf_has_a_dtype_of_its_own(name, x64):
+    @given(single=LEAVES, double=DOUBLES)
+    @searched(4)
+    def search(single, double):
+        check_any_tree(name, {"single": single, "both": (double, single)})
+
+    search()
+
+
+def check_any_tree(name, position):
     """Draws have the structure, shapes and dtypes of the position; chains lead, then draws."""
     model = FunctionModel(
         MODEL.logprior, lambda x, y: -0.5 * jnp.sum((ravel_pytree(x)[0] - y) ** 2)

@@ -17,7 +17,7 @@ API = (ROOT / "docs" / "api.md").read_text()
 LISTED = ["sgmc_jax", "sgmc_jax.bnp", "sgmc_jax.models"]  # name by name
 PAGES = LISTED + [
     f"sgmc_jax.{name}"
-    for name in ("kernels", "combinators", "gradients", "spaces", "evaluation", "pictures")
+    for name in "kernels combinators families gradients spaces evaluation pictures".split()
 ]
 
 

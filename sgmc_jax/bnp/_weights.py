@@ -19,7 +19,6 @@ from ..processes import (
     RateMeasure,
     Representation,
 )
-from ..processes.exposure import exposure
 from ..processes.pitman_yor import gamma_prior
 from ..random import gamma
 from ..random.slots import slot_normal, slot_uniform
@@ -168,9 +167,9 @@ class SeriesWeights(Weights):
     Steps move log g by normals of several scales, and draw V from G; where a weight's law of (V, g)
     is known they are then drawn from it.
 
-    The mass a of a library's series is in the position too. tau knows g by u = g / a alone, and in
-    V and u this density has a factor a for each of the K atoms in use, and e^(-a E) for the empty
-    ones, E = `exposure` of a mass of 1. So with a Gamma(s, r) prior
+    The mass a of a series that has one is in the position too. tau knows g by u = g / a alone, and
+    in V and u this density has a factor a for each of the K atoms in use, and e^(-a E) for the
+    empty ones, E = `exposure` of a mass of 1. So with a Gamma(s, r) prior
 
         a | V, u, X ~ Gamma(s + K, r + E),
 
@@ -182,14 +181,14 @@ class SeriesWeights(Weights):
     mass_prior: Any = eqx.field(converter=gamma_prior("mass_prior"), default=None)
 
     def __check_init__(self):
-        if self.mass_prior is not None and not isinstance(self.series, MeasureSeries):
+        if self.mass_prior is not None and self.series.mass is None:
             raise TypeError(
-                "mass_prior needs a representation of a measure, such as bondesson(measure), got "
-                f"{type(self.series).__name__}, whose mass is not known"
+                "mass_prior needs a representation of a measure, such as bondesson(measure), or "
+                f"one with an exposure, got {type(self.series).__name__}, whose mass is not known"
             )
 
     def start(self) -> dict[str, Array]:
-        return {"mass": self.series.measure.mass} if isinstance(self.series, MeasureSeries) else {}
+        return {} if self.series.mass is None else {"mass": self.series.mass}
 
     @property
     def priors(self) -> dict[str, Any]:
@@ -197,9 +196,7 @@ class SeriesWeights(Weights):
 
     def at(self, shared: dict[str, Any]) -> Representation:
         """The series, of the mass that a position has."""
-        if not isinstance(self.series, MeasureSeries) or "mass" not in shared:
-            return self.series
-        return self.series.of(self.series.measure.of_mass(shared["mass"]))
+        return self.series.of_mass(shared["mass"]) if "mass" in shared else self.series
 
     @property
     def entries(self) -> Any:
@@ -262,10 +259,10 @@ class SeriesWeights(Weights):
         self, key: Any, shared: dict[str, Any], g: Array, number: Array, num: Any
     ) -> tuple[dict[str, Any], Array]:
         """The mass given the number of atoms in use, and all g / mass."""
-        if self.mass_prior is None or not isinstance(self.series, MeasureSeries):
+        if self.mass_prior is None:
             return shared, g
         (shape, rate), old = self.mass_prior, shared["mass"]
-        each = exposure(self.series.measure.of_mass(1.0), self.counts, num)
+        each = self.series.exposure(self.counts, num)
         mass = (gamma(key, shape + number) / (rate + each)).astype(old.dtype)
         return shared | {"mass": mass}, g * (mass / old)
 

@@ -255,15 +255,15 @@ def slice_crm(
             of your own, `CountLikelihood.from_function`.
         family: f and H: `LinearGaussian(dim)`, or `FeatureLikelihood` for any other.
         mass_prior: `None` for the mass of the representation's measure, or the shape and rate of
-            its gamma prior; that of the measure is then its first value. Not for a representation
-            of one's own, whose mass is not known.
+            its gamma prior; that of the measure is then its first value. A representation of one's
+            own needs an `exposure` for it.
         decay: how far slices reach, as for `slice_features`.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
             the chain does not depend on it.
 
     State:
         `position = Dist(shared, local)` as of `slice_features`, but with a `mass` only if the
-        representation is the library's; `shared["series"]` has besides the `v` and `g` of every
+        representation has one; `shared["series"]` has besides the `v` and `g` of every
         slot, which are part of the chain. So another kernel may move its features only if it gives
         these their law: not another series, for which the same `v` and `g` are other weights, and
         not `hybrid_features`, which integrates weights out and goes with `slice_features`. `None`,
@@ -274,7 +274,7 @@ def slice_crm(
 
     Raises:
         ValueError, TypeError: if a number is out of its range, the data unfit for the family, or a
-            prior given to the mass of a representation of one's own.
+            prior given to the mass of a representation that has none.
 
     Example:
         >>> import jax, jax.numpy as jnp

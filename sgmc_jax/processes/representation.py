@@ -21,15 +21,17 @@ from jaxtyping import Array, Float
 
 from .. import _returned
 from .._checks import certainly
-from .._functions import as_function
+from .._functions import as_function, as_optional
 from ..random.slots import slot_uniform
+from .exposure import exposure
 from .measures import RateMeasure
 
 
 class Representation(eqx.Module):
     """A series theta_k = tau(V_k, g_k) for the weights of a completely random measure.
 
-    Three functions make one: `tau`, `sample_v` and `logpdf_v`; see `from_functions`.
+    Three functions make one: `tau`, `sample_v` and `logpdf_v`; see `from_functions`. Where the
+    expected number of atoms is known too (`exposure`), tau is of g / mass, which may be random.
 
     Example:
         >>> from sgmc_jax.processes import BetaProcess, thinning
@@ -53,6 +55,19 @@ class Representation(eqx.Module):
     def logpdf_v(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         """The log density of G, or log mass where V is a constant."""
 
+    @property
+    def mass(self) -> Array | None:
+        """a, of which tau knows g / a alone; `None` where `exposure` is not known."""
+        return None
+
+    def of_mass(self, mass: Any) -> Representation:
+        """The same series with another mass."""
+        raise TypeError(f"{type(self).__name__} has no mass")
+
+    def exposure(self, counts: Any, num_items: Any) -> Float[Array, ""]:
+        """E = int (1 - h(0 | theta)^n) nu(d theta) at a mass of one."""
+        raise TypeError(f"{type(self).__name__} does not know how many atoms items have")
+
     def tau(self, v: Any, g: Any) -> Array:
         """The weight of the atom at v and g."""
         return jnp.exp(self.log_tau(jnp.asarray(v, float), jnp.asarray(g, float)))
@@ -74,13 +89,22 @@ class Representation(eqx.Module):
         raise TypeError(f"{type(self).__name__} does not know (V, g) given a weight")
 
     @staticmethod
-    def from_functions(tau: Callable, sample_v: Callable, logpdf_v: Callable) -> Representation:
+    def from_functions(
+        tau: Callable,
+        sample_v: Callable,
+        logpdf_v: Callable,
+        exposure: Callable | None = None,
+    ) -> Representation:
         """A representation of your own.
 
         Args:
             tau: `(v, g) -> theta`, numbers; decreasing in g towards 0, and 0 for no atom.
             sample_v: `key -> v`, one draw from G.
             logpdf_v: `v -> number`, the log density of G, up to a constant.
+            exposure: `num_items -> number`, the integral of 1 - h(0 | theta)^n by the measure that
+                tau makes, h the likelihood of the counts that it is used with: how many atoms n
+                items are expected to have. With it the series has a mass, 1 to begin with, which
+                multiplies the measure and may have a prior.
 
         Example:
             >>> import jax, jax.numpy as jnp
@@ -88,14 +112,16 @@ class Representation(eqx.Module):
             ...     tau=lambda v, g: v * jnp.exp(-g / 2.0),
             ...     sample_v=lambda key: jax.random.exponential(key),
             ...     logpdf_v=lambda v: -v,
+            ...     exposure=lambda n: 2.0 * jnp.log1p(n),  # of Poisson counts
             ... )
-            >>> gamma_process.tau(1.0, 0.0).item()
-            1.0
+            >>> gamma_process.tau(1.0, 0.0).item(), gamma_process.mass.item()
+            (1.0, 1.0)
         """
         return OwnSeries(
             tau=as_function(tau, "tau", ("v", "g")),
             sample_v=as_function(sample_v, "sample_v", ("key",)),
             logpdf_v=as_function(logpdf_v, "logpdf_v", ("v",)),
+            exposure=as_optional(exposure, "exposure", ("num_items",)),
         )
 
 
@@ -105,12 +131,31 @@ class OwnSeries(Representation):
     tau: Callable  # type: ignore[assignment]
     sample: Callable
     log_density: Callable
+    number: Callable | None
+    size: Array | None
 
-    def __init__(self, tau: Callable, sample_v: Callable, logpdf_v: Callable):
+    def __init__(
+        self, tau: Callable, sample_v: Callable, logpdf_v: Callable, exposure: Callable | None
+    ):
         self.tau, self.sample, self.log_density = tau, sample_v, logpdf_v
+        self.number, self.size = exposure, None if exposure is None else jnp.ones(())
+
+    @property
+    def mass(self) -> Array | None:
+        return self.size
+
+    def of_mass(self, mass: Any) -> Representation:
+        if self.number is None:
+            return super().of_mass(mass)
+        return eqx.tree_at(lambda series: series.size, self, mass)
+
+    def exposure(self, counts: Any, num_items: Any) -> Array:
+        if self.number is None:
+            return super().exposure(counts, num_items)
+        return _returned.scalar("exposure", self.number(num_items))
 
     def log_tau(self, v: Array, g: Array) -> Array:
-        return jnp.log(jnp.vectorize(self.tau)(v, g))
+        return jnp.log(jnp.vectorize(self.tau)(v, g if self.size is None else g / self.size))
 
     def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         index = jnp.arange(jnp.zeros(shape, bool).size)
@@ -142,6 +187,16 @@ class MeasureSeries(Representation):
     def every_concentration(self) -> bool:
         """Whether it exists whatever the concentration is."""
         return True
+
+    @property
+    def mass(self) -> Array:
+        return self.measure.mass
+
+    def of_mass(self, mass: Any) -> MeasureSeries:
+        return self.of(self.measure.of_mass(mass))
+
+    def exposure(self, counts: Any, num_items: Any) -> Array:
+        return exposure(self.measure.of_mass(1.0), counts, num_items)
 
     def of(self, measure: RateMeasure) -> MeasureSeries:
         """The same representation of another measure of the same kind."""

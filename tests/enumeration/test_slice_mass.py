@@ -34,6 +34,7 @@ KEY = jax.random.key(11)
 PRIOR, FEW = (2.0, 5.0), 7
 WIDE = LinearGaussian(2, 0.8, SCALE)
 full = pytest.mark.full
+representation = importlib.import_module("sgmc_jax.processes.representation")
 weights = importlib.import_module("sgmc_jax.bnp._weights")
 
 
@@ -71,6 +72,17 @@ def beta(make=bondesson, capacity=32, mass=0.8, prior=PRIOR):
 
 def gamma(make=bondesson, capacity=32):
     series = make(GammaProcess(0.4, 8.0))
+    return slice_crm(series, Poisson(), WIDE, mass_prior=PRIOR, capacity=capacity, decay=1.0)
+
+
+def own(capacity=32):
+    """The gamma process, at a mass of 1, as a user's series; `exposure` of Poisson counts."""
+    series = Representation.from_functions(
+        lambda v, g: v * jnp.exp(-g / 8.0),
+        lambda key: jax.random.exponential(key) / 8.0,
+        lambda v: -8.0 * v,
+        lambda num: 8.0 * jnp.log1p(num / 8.0),
+    )
     return slice_crm(series, Poisson(), WIDE, mass_prior=PRIOR, capacity=capacity, decay=1.0)
 
 
@@ -135,6 +147,11 @@ def test_features_by_every_series(make):
 @pytest.mark.parametrize("make", [bondesson, rejection])
 def test_counts(make):
     check(gamma, gamma(make), num_steps=500)
+
+
+@full
+def test_counts_by_a_series_of_ones_own():
+    check(gamma, own(), num_steps=500)
 
 
 WRAPS = {
@@ -223,8 +240,8 @@ def fails(model):
 @pytest.mark.at_length
 def test_an_exposure_half_as_large_again(model, monkeypatch):
     """Planted: with less of it than there is, masses would grow, and slots with them."""
-    honest = weights.exposure
-    monkeypatch.setattr(weights, "exposure", lambda *args: 1.5 * honest(*args))
+    honest = representation.exposure
+    monkeypatch.setattr(representation, "exposure", lambda *args: 1.5 * honest(*args))
     fails(model)
 
 
