@@ -43,12 +43,15 @@ def all_finite(x: PyTree) -> Array:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
 
 
-def flagged(x: PyTree, by: PyTree) -> PyTree:
-    """`x`, its floating leaves NaN if `by` has a NaN: of what is in no state `finite` sees this."""
-    broken = [jnp.any(jnp.isnan(y)) for y in jax.tree.leaves(by) if _inexact(y)]
-    if not broken:
-        return x
-    spoil = jnp.where(jnp.any(jnp.stack(broken)), jnp.nan, 0.0)
+def has_nan(x: PyTree) -> Array:
+    """Whether a floating leaf has a NaN."""
+    leaves = [jnp.any(jnp.isnan(leaf)) for leaf in jax.tree.leaves(x) if _inexact(leaf)]
+    return jnp.any(jnp.stack(leaves)) if leaves else jnp.array(False)
+
+
+def flagged(x: PyTree, broken: Array) -> PyTree:
+    """`x`, its floating leaves NaN if what no state holds is `broken`, for `finite` to see."""
+    spoil = jnp.where(broken, jnp.nan, 0.0)
     return jax.tree.map(lambda x: x + spoil.astype(x.dtype) if _inexact(x) else x, x)
 
 

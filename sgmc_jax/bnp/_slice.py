@@ -101,6 +101,7 @@ class SliceMixture(Kernel):
         scores = self.family.scores(state.parameters, batch.items)
         uniforms = item_uniforms(label_key, shard.start + batch.rows, scores.dtype)
         new = pick_columns(choice.log_prior + scores, uniforms)
+        # of padding in a batch nothing is written
         place = jnp.where(batch.real, batch.rows, len(labels))
         moved = labels.at[place].set(new, mode="drop")
         lost = (choice.short & self.scan.exact(keys.count)).astype(jnp.int32)

@@ -107,7 +107,7 @@ class SliceBNB(Kernel):
         drawn = pick_columns(jnp.where(allowed, logits, -jnp.inf), uniforms)
         labels = jnp.where(present, drawn, labels.ravel()).reshape(labels.shape)
 
-        shared = _tree.flagged(shared | own.kept(atoms), params)
+        shared = _tree.flagged(shared | own.kept(atoms), _tree.has_nan(params))
         state = self._state(Dist(shared, {"assignment": labels}), shard, lost)
         return state, state.slots
 

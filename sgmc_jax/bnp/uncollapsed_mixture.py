@@ -54,6 +54,7 @@ class UncollapsedMixture(Kernel):
         hyper_key, weight_key, atom_key, label_key = jax.random.split(as_keys(key).noise, 4)
         shard, counts = as_shard(data), state.sums.counts
         hyper = self.process.redraw(hyper_key, state.position.shared, counts)
+        # of the K clusters and of U fresh atoms in free slots, all that a point may join
         log_weights = self._draw_weights(weight_key, hyper["concentration"], counts)
         params = self.family.draw(atom_key, state.sums.statistics)
 
@@ -61,8 +62,9 @@ class UncollapsedMixture(Kernel):
         index = shard.start + jnp.arange(shard.capacity)
         labels = pick_columns(logits, item_uniforms(label_key, index, logits.dtype))
         labels = jnp.where(shard.mask, labels, 0)
+        # fewer fresh atoms than U had a slot
         lost = jnp.sum(counts == 0) < self.tail
-        state = self._state(_tree.flagged(hyper, params), labels, lost, data)
+        state = self._state(_tree.flagged(hyper, _tree.has_nan(params)), labels, lost, data)
         return state, state.slots
 
     def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import sample
+from sgmc_jax import Vmap, sample
 from sgmc_jax.bnp import (
     BetaBernoulli,
     BetaProcess,
@@ -66,10 +66,26 @@ def test_the_chain_stops(name):
     assert np.all(run.stopped >= 0)
 
 
+class BrokenForOne(NormalKnownCovariance):
+    """Of the last item alone, which one shard has."""
+
+    def loglik(self, params, items):
+        return jnp.where(items[:, 0] == 1, jnp.nan, super().loglik(params, items))
+
+
+def test_all_shards_stop():
+    family = BrokenForOne(0.0, 1.0, 4.0)
+    kernel = hybrid_mixture(DirichletProcess(1.0), family, blocks=2)
+    with pytest.warns(UserWarning, match="chain 0 at step"):
+        run = sample(jax.random.key(0), kernel, None, ITEMS, num_steps=3, engine=Vmap(2))
+    labels = run.trace.local["assignment"]
+    assert np.all(run.stopped == 0) and np.all(labels == labels[0])
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["hybrid", "hdp", "uncollapsed", "bnb"])
 def test_without_the_flag_it_goes_on(name, monkeypatch):
-    monkeypatch.setattr("sgmc_jax._tree.flagged", lambda x, by: x)
+    monkeypatch.setattr("sgmc_jax._tree.flagged", lambda x, broken: x)
     make, data = KERNELS[name]
     run = sample(jax.random.key(0), make(), None, data, num_steps=3)
     assert np.all(run.stopped < 0)

@@ -85,6 +85,8 @@ class LatentFeatures(HybridModel):
         sums, num_items = state.sums, blocks.shard.total
         params, hyper = self.reference(state), dict(state.position.shared)
         del hyper["parameters"]
+        # with weights and parameters integrated out, then parameters, then weights: each is drawn
+        # given what is drawn before it, and what is integrated out is fresh afterwards
         hyper = self.process.redraw(keys.hyper, hyper, sums.counts, num_items)
         args = sums.statistics, sums.counts, _rows(z, blocks), num_items, blocks.comm
         hyper, params = self.family.redraw(keys.atom, hyper, params, *args)
@@ -97,8 +99,10 @@ class LatentFeatures(HybridModel):
         atoms, blocks, rows = now.atoms, now.blocks, _rows(z, now.blocks)
         rank_key, mark_key, entry_key = jax.random.split(now.keys.off, 3)
         rank = blocks.rank(rank_key)
+        # columns that an item may not change: it is their anchor, or comes before it
         first = anchors.by_entry(blocks.block, rank, rows.features > 0)
         frozen = anchors.since(blocks.block, first) >= rank
+        # any order that knows no entry is right; that of the slots would depend on their names
         order = _random_order(mark_key, atoms.instantiated)
         index, dtype = blocks.index, atoms.log_weight.dtype
 
@@ -151,7 +155,7 @@ class LatentFeatures(HybridModel):
         features = blocks.unpad(z).astype(self.process.dtype)
         params = changed if now.demotes else now.theta
         own = self._sums(params, z, blocks, lost)
-        sums, changed = blocks.comm.sum((own, changed))
+        sums, changed = blocks.comm.sum((own, changed))  # zeros but on the shard that has swept
         params = changed if self.family.explicit else params
         args = now.hyper, params, sums.statistics, sums.counts
         drawn = self.family.report(now.keys.end, *args)

@@ -115,6 +115,7 @@ class GroupedMixture(HybridModel):
     def off_star(self, now: Round, anchors: Anchors, z: Array) -> Array:
         """New clusters among the instantiated ones, in all groups at once."""
         blocks, groups, width = now.blocks, _groups(now.blocks), z.shape[1]
+        # ranks of items: groups in their order, the items of a group one after the other
         rank = blocks.rank(now.keys.rank) * width
         since = openings(anchors, blocks.block, rank, z, groups.size)
         uniforms = blocks.uniforms(now.keys.off, now.num_sweeps, now.atoms.weights.dtype, (width,))
@@ -134,6 +135,7 @@ class GroupedMixture(HybridModel):
 
     def synchronise(self, now: Round, z: Array, known: tuple[PyTree, Array]) -> HybridState:
         (swept, rest), atoms = known[0], now.atoms
+        # newborn clusters have weights, broken off w_0, on the shard that has swept alone
         mine = (swept.sum() + rest) > 0
         weights = jnp.where(mine, swept, atoms.weights)
         return self._state(now.keys.end, now.hyper, weights, z, now.blocks, known)
@@ -157,6 +159,7 @@ class GroupedMixture(HybridModel):
         if self.process.group_prior is not None:
             g = hyper["group_concentration"]
             log_ratio, ones = ratios(ratio_key, g, blocks.index, groups.size)
+        # tables given labels and weights, which the next draws of weights integrate out
         tables = draw_tables(hyper, weights, groups.size, z, uniforms)
         changed, lost = known
         own = HybridSums(

@@ -244,6 +244,7 @@ class Hybrid(BlockKernel):
         keys = StepKeys(**dict(zip(names, jax.random.split(given.noise, len(names)))))
         model, blocks, sums = self.model.about(state.centre), self._blocks(data), state.sums
         z = model.entries(state.position.local[model.local], blocks)
+        # the designated block and A, by entries that will not move while they are in force
         anchors = self.schedule.anchors(keys.star, sums.occupancy)
         drawn = model.draw(keys, state, anchors, z, blocks)
         demotes = self.schedule.demotes
@@ -252,11 +253,13 @@ class Hybrid(BlockKernel):
         if self.blocks > 1 and self.schedule.instantiates:
             moved = model.off_star(now, anchors, z)
             off = blocks.real & (blocks.block != anchors.star)
+            # given A, weights and parameters they are independent, of each other and of the sweep
             z = jnp.where(off.reshape(-1, *(1,) * (z.ndim - 1)), moved, z)
         sweep = partial(model.sweep, now, z)
         z, known = self.schedule.births(sweep, anchors, blocks, sums, given.count, z)
         state = model.synchronise(now, z, known)
         # z that NaN parameters have led to are numbers like others: the state shall not look whole
-        shared = _tree.flagged(state.position.shared, now.theta)
+        broken = self.comm.psum(_tree.has_nan(now.theta).astype(jnp.int32)) > 0
+        shared = _tree.flagged(state.position.shared, broken)
         state = state._replace(position=state.position._replace(shared=shared))
         return state, state.slots

@@ -59,10 +59,12 @@ class Mixture(HybridModel):
     ) -> tuple[dict[str, Array], Atoms, Array]:
         """(w_A, w_0), theta_k ~ p(theta | members of k), and log f(x_i | theta_k) of all rows."""
         sums = state.sums
+        # of all labels, with weights integrated out: before the weights, which are given these
         hyper = self.process.redraw(keys.hyper, state.position.shared, sums.counts)
         among = anchors.instantiated
         weights = self.process.draw_weights(keys.weight, hyper, sums.counts, among)
         atoms = Atoms(among, *weights)
+        # of every slot, though only A's are used: which slots those are must not move the draws
         params = self.family.draw(keys.atom, sums.statistics)
         return hyper, atoms, self.family.loglik(params, blocks.shard.items)
 
@@ -71,9 +73,11 @@ class Mixture(HybridModel):
         atoms, loglik, blocks = now.atoms, now.theta, now.blocks
         rank = blocks.rank(now.keys.rank)
         since = anchors.since(blocks.block, anchors.by_label(blocks.block, rank, z, blocks.real))
+        # an item may take the atoms that have begun before it; see anchors.py for why that is exact
         open_ = atoms.instantiated[:, None] & (since < rank)
         logits = jnp.where(open_, atoms.log_weight[:, None] + loglik, -jnp.inf)
         uniforms = blocks.uniforms(now.keys.off, 1, loglik.dtype)[0]
+        # the anchor of its own atom, and all of the designated block
         keeps = jnp.take_along_axis(since, z[None], axis=0)[0] >= rank
         return jnp.where(keeps, z, pick_columns(logits, uniforms))
 
@@ -112,6 +116,7 @@ class Mixture(HybridModel):
     ) -> HybridState:
         """The state of these labels."""
         real = jnp.where(blocks.real, labels, -1)
+        # sums are over what is new, and padding is in no slot
         one_hot = real == jnp.arange(capacity)[:, None]
         statistics = self.family.label_statistics(blocks.shard.items, real, capacity)
         own = HybridSums(blocks.occupancy(one_hot), statistics, lost.astype(jnp.int32))
