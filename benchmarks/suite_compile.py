@@ -17,6 +17,7 @@ import numpy as np
 from sgmc_jax import Kernel, cycle, sample
 from sgmc_jax.bnp import (
     BetaBernoulli,
+    BetaProcess,
     Demotion,
     DirichletCategorical,
     DirichletProcess,
@@ -26,13 +27,20 @@ from sgmc_jax.bnp import (
     LinearGaussian,
     NormalGamma,
     NormalInverseWishart,
+    bondesson,
+    collapsed_features,
+    collapsed_hdp,
+    collapsed_mixture,
     hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
+    slice_bnb,
+    slice_crm,
     slice_features,
     slice_mixture,
     split_merge,
 )
+from sgmc_jax.processes import Bernoulli
 
 from .table import Table
 
@@ -98,13 +106,19 @@ def _split_merge() -> Problem:
     return _mixture(split_merge)._replace(position=jnp.zeros(500, jnp.int32))
 
 
-def _features(family: Any, **settings: Any) -> Problem:
-    kernel = hybrid_features(BetaBernoulli(1.0), family, capacity=16, **settings)
+def _features(family: Any, make: Callable = hybrid_features, **settings: Any) -> Problem:
+    kernel = make(BetaBernoulli(1.0), family, capacity=16, **settings)
     return Problem(kernel, None, _points(200, 6))
 
 
 def _sliced() -> Problem:
     kernel = slice_features(BetaBernoulli(1.0), LinearGaussian(6, 0.5, 1.0), capacity=64)
+    return Problem(kernel, None, _points(200, 6))
+
+
+def _measured() -> Problem:
+    family = LinearGaussian(6, 0.5, 1.0)
+    kernel = slice_crm(bondesson(BetaProcess(1.0, 2.0)), Bernoulli(), family, capacity=64)
     return Problem(kernel, None, _points(200, 6))
 
 
@@ -116,11 +130,15 @@ def _likelihood() -> FeatureLikelihood:
     )
 
 
-def _hdp() -> Problem:
+def _words(make: Callable, process: Any, **settings: Any) -> Problem:
     words = np.random.default_rng(0).integers(0, 50, (20, 30)).astype(np.int32)
-    process = HierarchicalDirichletProcess(1.0, 1.0, (1.0, 1.0), (1.0, 1.0))
-    kernel = hybrid_hdp(process, DirichletCategorical(0.5, size=50), blocks=4, capacity=16)
+    kernel = make(process, DirichletCategorical(0.5, size=50), **settings)
     return Problem(kernel, None, Groups(words, np.full(20, 30, np.int32)))
+
+
+def _hdp(make: Callable, **settings: Any) -> Problem:
+    process = HierarchicalDirichletProcess(1.0, 1.0, (1.0, 1.0), (1.0, 1.0))
+    return _words(make, process, capacity=16, **settings)
 
 
 def _growth() -> Problem:
@@ -143,12 +161,18 @@ CASES: dict[str, Callable[[], Problem]] = {
     "hybrid_mixture, NormalGamma, prior": lambda: _diagonal(blocks=4),
     "hybrid_mixture, growing once": _growth,
     "hybrid_mixture, one block of 2e5": lambda: _mixture(hybrid_mixture, 200_000),
+    "collapsed_mixture": lambda: _mixture(collapsed_mixture),
     "split_merge": _split_merge,
     "slice_mixture": lambda: _mixture(slice_mixture),
+    "slice_mixture, scir weights": lambda: _mixture(slice_mixture, weights="scir", step_size=1.0),
     "hybrid_features, LinearGaussian": lambda: _features(LinearGaussian(6), blocks=4),
     "hybrid_features, FeatureLikelihood": lambda: _features(_likelihood(), blocks=4),
+    "collapsed_features, LinearGaussian": lambda: _features(LinearGaussian(6), collapsed_features),
     "slice_features, LinearGaussian": _sliced,
-    "hybrid_hdp": _hdp,
+    "slice_crm, LinearGaussian": _measured,
+    "hybrid_hdp": lambda: _hdp(hybrid_hdp, blocks=4),
+    "collapsed_hdp": lambda: _hdp(collapsed_hdp),
+    "slice_bnb": lambda: _words(slice_bnb, BetaProcess(1.0, 2.0), capacity=64),
     "cycle, 2e4 items in 8 dimensions": _cycle,
 }
 

@@ -17,7 +17,7 @@ from .table import Line, Table, compare
 from .timing import Case, num_blocks, race
 
 _KEY = jax.random.key(0)
-_DIM, _FEATURES, _CAPACITY = 64, 16, 32
+_DIM, _FEATURES, _CAPACITY = 64, 32, 64
 _NOISE = 0.5
 _SIZES = (10_000, 100_000, 1_000_000)
 _BAR = 3.0  # times the products
