@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sgmc_jax import Kernel
+from sgmc_jax import Estimator, Kernel
 from tests.laws import registry
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -130,11 +130,19 @@ def kernels():
                     yield name
 
 
+def estimators():
+    """The public estimators that are no protocols."""
+    for name in sorted(exports("sgmc_jax")):
+        kind = getattr(import_module("sgmc_jax"), name)
+        if inspect.isclass(kind) and issubclass(kind, Estimator) and not inspect.isabstract(kind):
+            yield name
+
+
 COMBINATORS = {"metropolis"}  # which `hmc` and `mala` are made of
 
 
-@pytest.mark.parametrize("name", sorted(set(kernels()) - COMBINATORS))
-def test_every_kernel_has_a_row(name):
+@pytest.mark.parametrize("name", sorted({*kernels(), *estimators()} - COMBINATORS))
+def test_every_kernel_and_estimator_has_a_row(name):
     tree = ast.parse(Path(registry.__file__).read_text())
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     used |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}

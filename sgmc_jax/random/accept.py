@@ -2,9 +2,10 @@
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 
-def accept(key: jax.Array, log_ratio: jax.Array) -> jax.Array:
+def accept(key: jax.Array, log_ratio: Float[Array, "*n"]) -> Bool[Array, "*n"]:
     """True with probability min(1, exp(log_ratio)), for each entry; never where that is NaN.
 
     Example:

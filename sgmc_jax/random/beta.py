@@ -5,12 +5,15 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from .. import _checks
 from .gamma import log_gamma
 
 
-def log_beta(key: jax.Array, a: ArrayLike, b: ArrayLike) -> tuple[jax.Array, jax.Array]:
+def log_beta(
+    key: jax.Array, a: ArrayLike, b: ArrayLike
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Draw log x and log(1 - x), x ~ Beta(a, b).
 
     x = g_1 / (g_1 + g_2) with g_1 ~ Gamma(a), g_2 ~ Gamma(b), by the log odds log g_1 - log g_2: so

@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from .. import _checks
 from .gamma import gamma_parts
@@ -19,7 +20,7 @@ def cir(
     h: ArrayLike,
     *,
     minimum_shape: float = 0.0,
-) -> jax.Array:
+) -> Float[Array, "..."]:
     """Draw log theta(t + h) given log theta(t) for d theta = (a - theta) dt + sqrt(2 theta) dW.
 
     With b = 1 - exp(-h) and lam = 2 theta exp(-h) / b, theta' = (b/2) chi2(2a, lam), drawn as

@@ -5,13 +5,14 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
+from jaxtyping import Array, Float
 
 from .. import _checks
 from ._rejection import first_accepted
 from .words import low_byte, normal, uniform, word_keys, word_pair
 
 
-def gamma(key: jax.Array, shape_parameter: ArrayLike) -> jax.Array:
+def gamma(key: jax.Array, shape_parameter: ArrayLike) -> Float[Array, "..."]:
     """Draw from the Gamma distribution with unit rate.
 
     Density x^(k-1) exp(-x) / Gamma(k). With x ~ N(0, 1), t = x / (3 sqrt(d)), d = k - 1/3 and
@@ -48,7 +49,7 @@ def gamma(key: jax.Array, shape_parameter: ArrayLike) -> jax.Array:
     return d * jnp.exp(rest)
 
 
-def log_gamma(key: jax.Array, shape_parameter: ArrayLike) -> jax.Array:
+def log_gamma(key: jax.Array, shape_parameter: ArrayLike) -> Float[Array, "..."]:
     """Draw the logarithm of a Gamma variate with unit rate; finite for every shape parameter.
 
     The law of log X with X ~ Gamma(k, 1), density exp(k y - exp(y)) / Gamma(k). The same key

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import xlogy
 from jax.typing import ArrayLike
+from jaxtyping import Array, Int32
 
 from .. import _checks
 from ._rejection import first_accepted
@@ -24,7 +25,7 @@ def _stirling_gap(k: int) -> float:
 _STIRLING_TABLE = tuple(_stirling_gap(k) for k in range(16))
 
 
-def poisson(key: jax.Array, rate: ArrayLike) -> jax.Array:
+def poisson(key: jax.Array, rate: ArrayLike) -> Int32[Array, "..."]:
     """Draw from the Poisson distribution.
 
     P(k) = exp(-rate) rate^k / k!. Rates below 10 invert the distribution function by sequential

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Integer
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
@@ -64,15 +65,20 @@ def normal(word: jax.Array, dtype: DTypeLike) -> jax.Array:
     return 2.0**0.5 * lax.erf_inv(symmetric(word, dtype))
 
 
-def item_uniforms(key: jax.Array, index: jax.Array, dtype: DTypeLike) -> jax.Array:
+def item_uniforms(
+    key: jax.Array, index: Integer[Array, "*n"], dtype: DTypeLike
+) -> Float[Array, "*n"]:
     """A number in (0, 1] for each item, by its global index alone."""
     (cipher,) = word_keys(key, 1)
     return uniform(word_pair(cipher, index.astype(jnp.uint32), 0, dtype)[0], dtype)
 
 
 def slot_item_uniforms(
-    cipher: tuple[jax.Array, jax.Array], capacity: int, index: jax.Array, dtype: DTypeLike
-) -> jax.Array:
+    cipher: tuple[jax.Array, jax.Array],
+    capacity: int,
+    index: Integer[Array, " n"],
+    dtype: DTypeLike,
+) -> Float[Array, "K n"]:
     """A number in (0, 1] for each slot and item, (K, n), by the slot and the item's global index.
 
     Drawn before a loop over slots: in the loop XLA repeats the cipher for each use of its words.

@@ -24,11 +24,16 @@ from sgmc_jax import (
     FunctionModel,
     Hyperboloid,
     Kernel,
+    Latent,
+    LatentMinibatch,
+    LatentTable,
     LinearModel,
     Minibatch,
+    MinibatchCounts,
     Positive,
     PositiveMirror,
     Product,
+    SAGACounts,
     Simplex,
     SimplexMirror,
     Sphere,
@@ -140,6 +145,17 @@ def allocate(key, position, z):
 
 
 LATENT = (allocate, 0.5, Uniform(5))
+
+
+class Sides(Latent):
+    """Of which of the coordinates an item is an observation."""
+
+    def draw(self, key, position, items, previous):
+        return jax.random.categorical(key, -0.5 * (items[:, None] - position) ** 2)
+
+
+OF_A_SIDE = FunctionModel(logprior, lambda w, pair: -0.5 * (pair[0] - w[pair[1]]) ** 2)
+SIDES = OF_A_SIDE, Sides(), Uniform(5)
 ANCHOR = (np.zeros(DIM, np.float32), lambda position, z: jax.nn.softmax(position + z))
 LOCATION = Minibatch(Summand(jnp.zeros(DIM), lambda position, z: 0.1 * z), Uniform(5))
 ZERO = np.zeros(DIM, np.float32)
@@ -194,6 +210,10 @@ def _on(name, make, **kwargs):
 
 def _counts(name, make, **kwargs):
     return Case(name, make, ZERO, ONE_HOT, **{"step_size": 0.5, "breakable": False} | kwargs)
+
+
+def _latent(name, make):
+    return Case(name, make, ZERO, Y, breakable=False)
 
 
 def _weights(h, rest):
@@ -427,4 +447,17 @@ CASES = [
     _on("sgld stratified", lambda h: sgld(Minibatch(MODEL, Stratified(7, STRATA)), h)),
     _on("sgld switched", lambda h: sgld(ControlVariate(PLAIN, ZERO + 0.9, radius=0.3), h)),
     Case("sgld window", lambda h: sgld(Minibatch(WINDOWED, Window(7, 3, 2)), h), ZERO, Y),
+    _counts("scir minibatch", lambda h: scir(MinibatchCounts(*LATENT), h)),
+    _counts("scir saga", lambda h: scir(SAGACounts(*LATENT), h)),
+    _latent("sgld latent", lambda h: sgld(LatentMinibatch(*SIDES), h)),
+    _latent("sgld latent table", lambda h: sgld(LatentTable(*SIDES), h)),
+    Case(
+        "sgld particles",
+        lambda h: sgld(models.StochasticVolatility().gradients(Window(7, 3), 16), h),
+        {"mean": np.float32(-1), "persistence": np.float32(1.1), "log_scale": np.float32(-0.5)},
+        Y,
+        step_size=1e-3,
+        breakable=False,
+        heavy=True,
+    ),
 ]

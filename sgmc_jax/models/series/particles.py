@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from ... import _checks
 from ..._types import Data, Position
+from ...arrays import product
 from ...batching import Batcher, SeriesWindow
 from ...gradients import Latent, LatentMinibatch
 from ...model import Model
@@ -86,7 +87,7 @@ class NonlinearStateSpace(Model):
             )
         window, paths = item
         terms = jax.vmap(self._terms, (None, None, 0))(position, window, paths)
-        return window.share.astype(terms.dtype) @ jnp.mean(terms, axis=0)
+        return product(window.share.astype(terms.dtype), jnp.mean(terms, axis=0))
 
     def log_likelihood(
         self, key: Any, position: Position, series: PyTree, num_particles: int
