@@ -196,7 +196,9 @@ class SeriesWeights(Weights):
 
     def at(self, shared: dict[str, Any]) -> Representation:
         """The series, of the mass that a position has."""
-        return self.series.of_mass(shared["mass"]) if "mass" in shared else self.series
+        if self.series.mass is None or "mass" not in shared:
+            return self.series
+        return self.series.of_mass(shared["mass"])
 
     @property
     def entries(self) -> Any:

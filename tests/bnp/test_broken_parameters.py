@@ -58,7 +58,13 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("name", KERNELS)
+FAST = ("hybrid", "uncollapsed", "slice features")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in FAST else pytest.mark.full) for name in KERNELS],
+)
 def test_the_chain_stops(name):
     make, data = KERNELS[name]
     with pytest.warns(UserWarning, match="chain 0 at step"):

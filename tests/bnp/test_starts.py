@@ -100,6 +100,7 @@ def test_combinators_pass_the_start_on():
     assert cycle(split_merge(*MIXTURE), split_merge(*MIXTURE)).starter(points(400)) is None
 
 
+@pytest.mark.full
 def test_a_run_begins_there_each_chain_by_itself():
     run = sample(KEY, split_merge_after(), None, points(400), num_steps=1, num_chains=3)
     labels = run.trace.local["assignment"][:, 0]

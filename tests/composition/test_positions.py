@@ -195,6 +195,7 @@ def test_a_new_target_brings_its_hyper_parameters(name, wrap):
         assert now.position.shared["concentration"] == 2
 
 
+@full
 def test_a_cycle_that_gives_back_the_old_position_is_seen(monkeypatch):
     """Planted."""
     kind = type(cycle(mixture("hybrid")))

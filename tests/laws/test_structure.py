@@ -31,6 +31,7 @@ def cases(cases=CASES, fast=lambda i, case: not case.heavy):
 
 every_at_once = cases(fast=lambda i, case: True)
 one_in_three = partial(cases, fast=lambda i, case: i % 3 == 0 and not case.heavy)
+one_in_six = partial(cases, fast=lambda i, case: i % 6 == 0 and not case.heavy)
 
 
 def start(case, kernel, key=KEY):
@@ -169,7 +170,7 @@ def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     assert equal(whole.trace, resumed.trace)
 
 
-@cases(CASES[::9], fast=lambda i, case: not case.heavy)
+@cases(CASES[::9], fast=lambda i, case: i % 3 == 0 and not case.heavy)
 def test_one_chain_is_the_first_of_many(case: Case):
     kernel = case.make(case.step_size)
     many = sample(
@@ -179,7 +180,7 @@ def test_one_chain_is_the_first_of_many(case: Case):
     leaves_close(alone.trace, jax.tree.map(lambda x: x[0], many.trace))
 
 
-@one_in_three([case for case in CASES if case.breakable])
+@one_in_six([case for case in CASES if case.breakable])
 def test_a_broken_chain_leaves_its_neighbours_alone(case: Case):
     kernel = case.make(case.step_size)
     good = np.tile(np.asarray(case.position), (3, 1)) + np.arange(3, dtype=np.float32)[:, None]
@@ -206,7 +207,7 @@ def test_step_sizes_share_one_program(case: Case):
         sample(KEY, case.make(factor * case.step_size), case.position, case.data, **args)
 
 
-@one_in_three([case for case in CASES if case.noisy_batches])
+@one_in_six([case for case in CASES if case.noisy_batches])
 def test_chains_share_batches_only_when_asked(case: Case):
     """Equal noise keys, so that all that can tell two chains apart is their batches."""
     kernel, data = case.make(case.step_size), arrays(case.data)
