@@ -23,7 +23,6 @@ SLOW_ROWS = frozenset(
     """
 bnp/test_odd_input.py::test_what_lies_past_a_groups_size_is_ignored[bnb]
 bnp/test_odd_input.py::test_items_of_single_precision_under_hyper_parameters_of_double[slice]
-bnp/test_odd_input.py::test_items_of_single_precision_under_hyper_parameters_of_double[hybrid]
 composition/test_slots.py::test_the_same_chain_on_shards[walkers-2-thin]
 diagnostics/test_ess.py::test_ranks_are_average_ranks[True]
 engines/test_engines.py::test_chains_on_devices_are_the_chains[Vmap4]
