@@ -141,14 +141,14 @@ WRAPS = {
     "thin of gibbs": lambda make: thin(gibbs(z=lambda rest: make()), 2),
     "all in gibbs": lambda make: thin(gibbs(z=lambda rest: cycle(repeat(make(), 2), make())), 2),
 }
-# What costs seconds to compile: every combinator, and not each by itself.
-BY_ITSELF = ("hybrid", "slice", "features")
+# of what costs seconds to compile two have all combinators at once, with two copies of the kernel
+ALL_AT_ONCE = ("hybrid", "slice")
 
 
 def wraps_of(name):
     if name == "walkers":
         return WRAPS
-    return ("plain", "all in gibbs") if name in BY_ITSELF else ("all in gibbs",)
+    return ("plain", "all in gibbs") if name in ALL_AT_ONCE else ("thin of gibbs",)
 
 
 def position_of(wrap, position):
