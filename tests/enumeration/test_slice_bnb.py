@@ -134,6 +134,11 @@ def sliced(process=PROCESS, capacity=32, decay=1.0, **kwargs):
 
 
 def test_all_partitions():
+    check(sliced(capacity=16), num_steps=88, burn_in=24)
+
+
+@full
+def test_all_partitions_in_many_steps():
     check(sliced())
 
 

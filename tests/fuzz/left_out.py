@@ -18,6 +18,7 @@ from sgmc_jax import (
     as_keys,
     bnp,
     combinators,
+    families,
     gradients,
     kernels,
     models,
@@ -30,7 +31,7 @@ from sgmc_jax import (
 
 LEFT_OUT = {
     "what the library returns, or hands to a function of the user's": (
-        *(Batch, Contract, Dist, Estimate, Keys, SeriesWindow, SlotInfo),
+        *(Batch, Contract, Dist, Estimate, Keys, SeriesWindow, SlotInfo, families.FeatureRows),
         *(Moments, Run, RunInfo, Summary, bnp.DefaultSampler, bnp.PointEstimate, bnp.Predictive),
         *(bnp.RepresentativeDraw, bnp.Table, models.NumpyroModel, processes.Atoms),
         *(transitions.Phase, tune.Arm, tune.DecayTable, tune.Laplace, tune.Tuned, tune.TunedDecay),
@@ -52,7 +53,14 @@ LEFT_OUT = {
     "set by the engines": (Collective,),
     "for the inside of a kernel or a family, on what has been checked": (
         *(arrays.Tiles, arrays.columns_by_chunks, arrays.outer_products, arrays.over_chunks),
-        *(arrays.product, arrays.real_array, as_keys, combinators.require_kernel, random.accept),
+        *(
+            arrays.product,
+            arrays.real_array,
+            arrays.weighted_sum,
+            as_keys,
+            combinators.require_kernel,
+            random.accept,
+        ),
         *(special.exponential_integral, special.log1mexp, special.softplus_tail),
         transitions.check_phase,
     ),
