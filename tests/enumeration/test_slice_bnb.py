@@ -233,12 +233,12 @@ def test_growth(prior, x64):
 
 
 @full
-@pytest.mark.parametrize("engine", [Vmap(2), Pmap(8), ShardMap(8)], ids=repr)
-def test_the_same_chain_on_shards(engine, x64):
+@pytest.mark.parametrize("kind, size", [(Vmap, 2), (Pmap, 8), (ShardMap, 8)])
+def test_the_same_chain_on_shards(kind, size, x64):
     chain = lambda **kwargs: sample(
         KEY, words(64, mass_prior=PRIOR), None, WORDS, num_steps=20, **kwargs
     )
-    alone, shared = chain(), chain(engine=engine)
+    alone, shared = chain(), chain(engine=kind(size))
     same(alone, shared)
     mass = alone.trace.shared["mass"]
     assert np.ptp(mass) > 0

@@ -298,11 +298,11 @@ def test_growth(name, wrap, x64):
 
 @full
 @pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize("engine", [Vmap(2), Pmap(8), ShardMap(8)], ids=repr)
-def test_the_same_chain_on_shards(name, engine, x64):
+@pytest.mark.parametrize("kind, size", [(Vmap, 2), (Pmap, 8), (ShardMap, 8)])
+def test_the_same_chain_on_shards(name, kind, size, x64):
     args = {"num_steps": 20}
     alone = sample(KEY, CHAINS[name](64), None, exact.X, **args)
-    same(alone, sample(KEY, CHAINS[name](64), None, exact.X, engine=engine, **args))
+    same(alone, sample(KEY, CHAINS[name](64), None, exact.X, engine=kind(size), **args))
 
 
 # ----------------------------------------------------------------------------------- the door
