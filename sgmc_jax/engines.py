@@ -107,13 +107,10 @@ class Pmap(Engine):
     Raises:
         ValueError: if there are fewer devices.
 
-    Example: four chains on the first device; `Pmap()` spreads them over all.
-        >>> import jax, jax.numpy as jnp
-        >>> from sgmc_jax import Pmap, draw, sample
-        >>> kernel, args = draw(lambda key, data: 2.0), {"num_steps": 3, "num_chains": 4}
-        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), None, **args, engine=Pmap(1))
-        >>> run.trace.shape
-        (4, 3)
+    Example: in place of the `Vmap(2)` of its example, on as many devices as there are.
+        >>> import jax
+        >>> Pmap().size == jax.local_device_count(), Pmap(1, over="chains").over
+        (True, 'chains')
     """
 
     size: int = eqx.field(static=True)
@@ -148,13 +145,10 @@ class ShardMap(Engine):
     Raises:
         ValueError: if there are fewer devices, or the mesh has several axes.
 
-    Example: four chains on the first device; `ShardMap()` spreads them over all.
-        >>> import jax, jax.numpy as jnp
-        >>> from sgmc_jax import ShardMap, draw, sample
-        >>> kernel, args = draw(lambda key, data: 2.0), {"num_steps": 3, "num_chains": 4}
-        >>> run = sample(jax.random.key(0), kernel, jnp.zeros(()), None, **args, engine=ShardMap(1))
-        >>> run.trace.shape
-        (4, 3)
+    Example: a mesh of your own, of some of the devices.
+        >>> import jax, numpy as np
+        >>> ShardMap(jax.sharding.Mesh(np.array(jax.devices()[:1]), ("items",))).size
+        1
     """
 
     mesh: Mesh = eqx.field(static=True)

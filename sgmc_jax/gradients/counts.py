@@ -256,15 +256,14 @@ class SAGACounts(TableCounts):
     Raises:
         TypeError: if the data is streamed (`Given`) or a batch may hold an item twice.
 
-    Example: allocations that are known, of which no batch has noise.
+    Example: shapes raised to alpha / 2 are counted.
         >>> import jax, jax.numpy as jnp
-        >>> from sgmc_jax import SAGACounts, Uniform
-        >>> known = lambda key, position, label: jax.nn.one_hot(label, 2)
-        >>> counts = SAGACounts(known, 1.0, Uniform(2))
-        >>> labels, position = jnp.array([0, 0, 1, 1, 1]), jnp.zeros(2)
-        >>> estate = counts.init(jax.random.key(0), position, labels)
-        >>> counts.estimate(jax.random.key(1), estate, position, labels)[0].value.tolist()
-        [3.0, 4.0]
+        >>> from sgmc_jax import SAGACounts, Uniform, scir
+        >>> coin = lambda key, position, item: jax.nn.one_hot(jax.random.bernoulli(key), 2)
+        >>> kernel = scir(SAGACounts(coin, 0.1, Uniform(1)), 0.5)
+        >>> state = kernel.init(jax.random.key(0), jnp.zeros(2), jnp.arange(9))
+        >>> 0 <= int(kernel.step(jax.random.key(1), state, jnp.arange(9))[1].clipped) <= 2
+        True
     """
 
     def _value(

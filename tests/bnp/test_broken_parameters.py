@@ -24,8 +24,8 @@ from sgmc_jax.bnp import (
     warm_mixture,
 )
 
-ITEMS = np.linspace(-1, 1, 8, dtype=np.float32)[:, None]
-GROUPED = Groups(ITEMS.reshape(2, 4, 1), np.array([4, 4]))
+ITEMS = np.linspace(-1, 1, 7, dtype=np.float32)[:, None]  # no multiple of blocks and shards
+GROUPED = Groups(np.append(ITEMS, ITEMS[:2], 0).reshape(3, 3, 1), np.array([3, 3, 1]))
 
 
 def break_parameters(params):
@@ -56,8 +56,6 @@ KERNELS = {
     "features": (lambda: hybrid_features(BetaBernoulli(1.0), FEATURES, blocks=2), ITEMS),
     "slice features": (lambda: slice_features(BetaBernoulli(1.0), FEATURES), ITEMS),
 }
-
-
 FAST = ("hybrid", "uncollapsed", "slice features")
 
 

@@ -141,14 +141,12 @@ WRAPS = {
     "thin of gibbs": lambda make: thin(gibbs(z=lambda rest: make()), 2),
     "all in gibbs": lambda make: thin(gibbs(z=lambda rest: cycle(repeat(make(), 2), make())), 2),
 }
-# of what costs seconds to compile two have all combinators at once, with two copies of the kernel
-ALL_AT_ONCE = ("hybrid", "slice")
+# What costs seconds to compile: every combinator, and not each by itself.
+FEW = ("plain", "all in gibbs")
 
 
 def wraps_of(name):
-    if name == "walkers":
-        return WRAPS
-    return ("plain", "all in gibbs") if name in ALL_AT_ONCE else ("thin of gibbs",)
+    return WRAPS if name == "walkers" else FEW
 
 
 def position_of(wrap, position):

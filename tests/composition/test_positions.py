@@ -98,10 +98,9 @@ def mixture(name, process=DP, capacity=32):
 
 
 def pairs():
-    """Each with itself, with the next, and with split-merge, which alone reaches no partition."""
-    names = list(MIXTURES)
-    for one, following in zip(names[:-1], names[1:]):
-        yield from dict.fromkeys([(one, one), (one, following), (one, "split-merge")])
+    for one, other in itertools.combinations_with_replacement(MIXTURES, 2):
+        if (one, other) != ("split-merge", "split-merge"):  # it reaches no partition by itself
+            yield one, other
 
 
 @full

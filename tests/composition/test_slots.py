@@ -66,8 +66,7 @@ def sharded():
     fast = {("walkers", 2, wrap) for wrap in ("thin", "gibbs", "cycle")}
     for name in ("walkers", "hybrid", "slice", "with split-merge", "features", "hdp"):
         for size in (2, 8):
-            few = "plain" if size == 2 else "thin of gibbs"
-            for wrap in WRAPS if name == "walkers" else [few]:
+            for wrap in wraps_of(name):
                 row = (name, size, wrap)
                 yield pytest.param(*row, marks=[] if row in fast else pytest.mark.full)
 

@@ -75,13 +75,13 @@ def gamma(make=bondesson, capacity=32):
     return slice_crm(series, Poisson(), WIDE, mass_prior=PRIOR, capacity=capacity, decay=1.0)
 
 
-def own(capacity=32):
+def own(capacity=32, share=1.0):
     """The gamma process, at a mass of 1, as a user's series; `exposure` of Poisson counts."""
     series = Representation.from_functions(
         lambda v, g: v * jnp.exp(-g / 8.0),
         lambda key: jax.random.exponential(key) / 8.0,
         lambda v: -8.0 * v,
-        lambda num: 8.0 * jnp.log1p(num / 8.0),
+        lambda num: share * 8.0 * jnp.log1p(num / 8.0),
     )
     return slice_crm(series, Poisson(), WIDE, mass_prior=PRIOR, capacity=capacity, decay=1.0)
 
@@ -149,11 +149,6 @@ def test_counts(make):
     check(gamma, gamma(make), num_steps=500)
 
 
-@full
-def test_counts_by_a_series_of_ones_own():
-    check(gamma, own(), num_steps=500)
-
-
 WRAPS = {
     "thin": lambda kernel: thin(kernel, 2),
     "gibbs": lambda kernel: gibbs(z=lambda rest: kernel),
@@ -165,6 +160,13 @@ WRAPS = {
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_in_combinators(wrap):
     check(beta, WRAPS[wrap](beta()), wrap=wrap)
+
+
+@full
+@pytest.mark.parametrize("wrap", [None, "thin", "gibbs"])
+def test_counts_by_a_series_of_ones_own(wrap):
+    kernel = own() if wrap is None else WRAPS[wrap](own())
+    check(gamma, kernel, wrap=wrap, num_steps=500)
 
 
 @full
@@ -243,6 +245,12 @@ def test_an_exposure_half_as_large_again(model, monkeypatch):
     honest = representation.exposure
     monkeypatch.setattr(representation, "exposure", lambda *args: 1.5 * honest(*args))
     fails(model)
+
+
+@full
+@pytest.mark.at_length
+def test_an_exposure_of_ones_own_half_as_large_again():
+    fault_is_seen(check, gamma, own(share=1.5), num_steps=500)
 
 
 @full

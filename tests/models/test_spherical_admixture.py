@@ -93,22 +93,25 @@ def test_sums_over_documents_of_several_chains(few, monkeypatch):
 
 @pytest.mark.full
 @BY_WORDS_OR_FULL
-def test_a_corpus_is_taken_in_parts_where_it_is_large(few, monkeypatch):
+def test_a_corpus_is_taken_in_parts_where_it_is_large(few, monkeypatch, x64):
     """Nine documents in parts of two, with one left over."""
+    topics, theta = jnp.asarray(TOPICS, float), jnp.asarray(THETA, float)
+    documents = DOCUMENTS._replace(values=np.asarray(DOCUMENTS.values, float))
     monkeypatch.setattr(density, "_FEW", few)
     jax.clear_caches()
     weight, grad = jnp.linspace(0.0, 3.0, D), SAM.marginal(KEY, draws=50)
     model = GivenProportions(SAM.prior)
-    whole = model.weighted_sum(TOPICS, (DOCUMENTS, THETA), weight)
-    scores = grad.model.loglik_batch(TOPICS, DOCUMENTS)
-    start = SAM.warm_start(KEY, DOCUMENTS, sweeps=3)
+    whole = model.weighted_sum(topics, (documents, theta), weight)
+    scores = grad.model.loglik_batch(topics, documents)
+    start = SAM.warm_start(KEY, documents, sweeps=3)
     monkeypatch.setattr(density, "_NUMBERS", 2 * V)
     jax.clear_caches()
-    parts = model.weighted_sum(TOPICS, (DOCUMENTS, THETA), weight)
-    np.testing.assert_allclose(parts.value, whole.value, rtol=5e-6, atol=1e-5)
-    np.testing.assert_allclose(parts.logdensity, whole.logdensity, rtol=1e-5)
-    np.testing.assert_allclose(grad.model.loglik_batch(TOPICS, DOCUMENTS), scores, rtol=1e-5)
-    np.testing.assert_allclose(SAM.warm_start(KEY, DOCUMENTS, sweeps=3), start, atol=1e-6)
+    parts = model.weighted_sum(topics, (documents, theta), weight)
+    assert parts.value.dtype == float
+    np.testing.assert_allclose(parts.value, whole.value, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(parts.logdensity, whole.logdensity, rtol=1e-12)
+    np.testing.assert_allclose(grad.model.loglik_batch(topics, documents), scores, rtol=1e-12)
+    np.testing.assert_allclose(SAM.warm_start(KEY, documents, sweeps=3), start, atol=1e-12)
 
 
 def test_documents_without_words_say_nothing():
