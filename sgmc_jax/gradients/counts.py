@@ -259,7 +259,7 @@ class SAGACounts(TableCounts):
     Example: shapes raised to alpha / 2 are counted.
         >>> import jax, jax.numpy as jnp
         >>> from sgmc_jax import SAGACounts, Uniform, scir
-        >>> coin = lambda key, position, item: jax.nn.one_hot(jax.random.bernoulli(key), 2)
+        >>> coin = lambda key, position, item: jax.nn.one_hot(jax.random.randint(key, (), 0, 2), 2)
         >>> kernel = scir(SAGACounts(coin, 0.1, Uniform(1)), 0.5)
         >>> state = kernel.init(jax.random.key(0), jnp.zeros(2), jnp.arange(9))
         >>> 0 <= int(kernel.step(jax.random.key(1), state, jnp.arange(9))[1].clipped) <= 2
