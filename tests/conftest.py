@@ -22,6 +22,8 @@ _given = os.environ.get("XLA_FLAGS", "")
 _missing = [f"--{name}={value}" for name, value in _FLAGS.items() if name not in _given]
 os.environ["XLA_FLAGS"] = " ".join([_given, *_missing]).strip()
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Where each operation stands in its source takes a tenth of the time to say.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 # A compilation cache only where one is asked for: jax 0.10 has ended processes as it wrote to it.
 _cache = os.environ.get("SGMC_JAX_TEST_CACHE", "")
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "true" if _cache else "false"
@@ -33,8 +35,11 @@ import pytest  # noqa: E402
 
 from sgmc_jax.runner.programs import programs  # noqa: E402
 from tests import memory  # noqa: E402
-from tests.full_tier import SLOW_EXAMPLES, SLOW_ROWS  # noqa: E402
+from tests.full_tier import SLOW_EXAMPLES, SLOW_TESTS  # noqa: E402
 from tests.laws import moments  # noqa: E402
+
+jax.config.update("jax_disable_most_optimizations", True)  # of what files compile as they are read
+collect_ignore = ["soak.py"]  # a program of its own, which reads a model of every sort
 
 _ROOM = 3_000.0  # MiB of programs
 _most = _ROOM
@@ -46,10 +51,14 @@ else:
 
 
 def pytest_collection_modifyitems(items):
-    """Slow examples, and slow rows of tests whose other rows stay, wait for the full tier."""
+    """Slow examples and slow tests of which the fast tier has others wait for the full tier."""
     for item in items:
-        example = isinstance(item, pytest.DoctestItem) and item.name.split(".")[-1] in SLOW_EXAMPLES
-        if example or item.nodeid.removeprefix("tests/") in SLOW_ROWS:
+        file, _, name = item.nodeid.removeprefix("tests/").partition("::")
+        if isinstance(item, pytest.DoctestItem):
+            slow = item.name.endswith(tuple(f".{name}" for name in SLOW_EXAMPLES))
+        else:
+            slow = not SLOW_TESTS.get(file, set()).isdisjoint({name, name.split("[")[0]})
+        if slow:
             item.add_marker(pytest.mark.full)
 
 

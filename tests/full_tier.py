@@ -1,95 +1,463 @@
-"""What waits for the full tier: it takes long, and what is left in the fast one sees the same."""
+"""What waits for the full tier: it takes two seconds or more, and is not the only one of its kind.
 
-# kernels of which the fast tier has laws; each example compiles for five seconds
+The fast tier keeps one law of every sampler, estimator and process, and one of what runs them.
+"""
+
+# examples of public names
 SLOW_EXAMPLES = frozenset(
     """
+    BayesianNetwork
+    Cyclical
+    HiddenMarkov
+    LDA
+    Laplace.draw
+    LinearGaussianStateSpace
     MinibatchCounts
+    NewItems
+    NormalGamma
     NormalInverseWishart
+    Run.summary
+    SAGACounts
+    SoftmaxRegression
+    SphericalAdmixture
+    StochasticVolatility
+    Stratified
+    Transformed
     asynchronous_mixture
     default_kernel
+    from_numpyro
     hybrid_features
     hybrid_hdp
+    inverse_levy
+    kmeans_plus_plus
+    plot_ksd
+    predictive
+    scir
     seed_features
     slice_bnb
     slice_crm
     slice_features
     slice_mixture
     split_merge
+    successive_halving
+    tune_decay
+    warm_mixture
     """.split()
 )
 
-# rows of tests of which other rows stay
-SLOW_ROWS = frozenset(
-    """
-bnp/test_odd_input.py::test_what_lies_past_a_groups_size_is_ignored[bnb]
-bnp/test_odd_input.py::test_items_of_single_precision_under_hyper_parameters_of_double[slice]
-composition/test_slots.py::test_the_same_chain_on_shards[walkers-2-thin]
-diagnostics/test_ess.py::test_ranks_are_average_ranks[True]
-engines/test_engines.py::test_chains_on_devices_are_the_chains[Vmap4]
-engines/test_engines.py::test_hmc_over_shards_is_hmc[Pmap8]
-engines/test_engines.py::test_the_chain_does_not_know_its_engine[ShardMap8-21-None]
-engines/test_engines.py::test_hmc_over_shards_is_hmc[Vmap8]
-engines/test_engines.py::test_the_chain_does_not_know_its_engine[ShardMap8-5-2]
-engines/test_engines.py::test_the_gradient_over_shards_is_unbiased[Pmap8]
-engines/test_hybrid.py::test_the_same_chain_on_eight_devices[known]
-enumeration/test_likelihoods.py::test_all_columns[factors-hybrid-kwargs1]
-families/test_centre.py::test_far_data_keep_their_digits[known-2-0]
-families/test_families.py::test_draws_do_not_depend_on_the_capacity[diagonal-True]
-families/test_families.py::test_draws_do_not_depend_on_the_capacity[wishart-True]
-families/test_families.py::test_empty_clusters_draw_from_the_prior[wishart]
-families/test_families.py::test_float32_stays_close_to_float64[known]
-families/test_families.py::test_float32_stays_close_to_float64[wishart]
-families/test_families.py::test_jit_and_vmap_agree_with_loops[wishart]
-families/test_families.py::test_loglik_is_the_textbook_density[known]
-families/test_families.py::test_loglik_is_the_textbook_density[wishart]
-families/test_families.py::test_marginal_is_the_chain_of_predictives[known]
-families/test_families.py::test_marginal_is_the_chain_of_predictives[wishart]
-families/test_families.py::test_predictive_is_the_textbook_law[diagonal]
-families/test_families.py::test_predictive_is_the_textbook_law[wishart]
-families/test_families.py::test_statistics_are_sums_over_items[known]
-families/test_families.py::test_statistics_are_sums_over_items[wishart]
-families/test_tiles.py::test_bands_leave_out_nothing_but_zeros[16]
-families/test_tiles.py::test_bands_leave_out_nothing_but_zeros[1]
-families/test_tiles.py::test_label_statistics_are_those_of_the_one_hot_weights[1-wishart]
-families/test_tiles.py::test_untile_undoes_take[300-7]
-families/test_tiles.py::test_untile_undoes_take[5000-3]
-guide/test_own_parts.py::test_a_part_has_its_law[Augmented]
-guide/test_own_parts.py::test_a_fault_in_a_part_is_seen[Torus]
-guide/test_own_parts.py::test_a_part_has_its_law[Torus]
-guide/test_own_parts.py::test_a_step_uses_every_key_once[Collision]
-guide/test_own_parts.py::test_a_step_uses_every_key_once[RandomWalk]
-guide/test_own_parts.py::test_runs_are_pieced_together[Collision]
-laws/test_empirical_fisher.py::test_the_variance_is_that_of_the_exact_gradient[sgld]
-laws/test_estimators.py::test_an_item_may_be_a_window_of_a_series[16384]
-laws/test_estimators.py::test_control_variate_and_svrg[function]
-laws/test_exact.py::test_blocks_keep_the_joint_law[cycle]
-laws/test_gaussian.py::test_variance_with_minibatches[ABOBA]
-laws/test_gaussian.py::test_variance_with_the_noise_subtracted[sgld]
-laws/test_matrix_friction.py::test_a_letter_on_spheres_and_a_plane[F]
-laws/test_matrix_friction.py::test_a_letter_on_spheres_and_a_plane[N]
-laws/test_refresh.py::test_sums_of_an_old_target_are_seen[control variate]
-laws/test_spaces.py::test_tangent_vectors[Stiefel-(2, 6, 3)]
-laws/test_spaces.py::test_the_flow[SPD-(2, 3, 3)]
-laws/test_structure.py::test_a_step_uses_every_key_once[scir-41]
-laws/test_structure.py::test_a_step_uses_every_key_once[sgld replace-1]
-laws/test_structure.py::test_runs_are_pieced_together_bit_for_bit[sgrld-20]
-laws/test_structure.py::test_step_returns_what_init_returns[float64-slice_mixture scir-61]
-laws/test_structure.py::test_step_sizes_share_one_program[scir anchored-42]
-laws/test_structure.py::test_vmap_is_a_loop[scir schedule-42]
-models/test_lda.py::test_planted_topics_are_found[table]
-models/test_linear_gaussian.py::test_the_joint_normal_law[None]
-models/test_numpyro.py::test_the_density_is_that_of_numpyro[plate]
-processes/test_exposure.py::test_series_know_places_by_their_ratio_to_the_mass[thinning-beta 3]
-processes/test_feature_processes.py::test_hyper_parameters_given_columns[BetaBernoulli]
-processes/test_representations.py::test_the_number_and_the_mass_above_a_level[thinning-beta 3]
-processes/test_representations.py::test_v_has_its_density[bondesson-beta 3]
-random/test_gamma.py::test_flagged[0.0-1000]
-test_sample.py::test_growth_does_not_change_the_chain[one]
-test_sample.py::test_whole_blocks_are_the_same_steps[args2]
-random/test_feistel.py::test_the_permutation_does_not_depend_on_the_bound[1000]
-random/test_feistel.py::test_the_permutation_does_not_depend_on_the_bound[100000]
-random/test_feistel.py::test_a_range_far_below_its_bound_is_shuffled_too[257-1000-2]
-test_going_on.py::test_other_data_are_the_target_from_the_first_step_on[inside-repeat]
-test_going_on.py::test_other_data_are_the_target_from_the_first_step_on[svrg]
-    """.strip().split("\n")
-)
+# tests by their files, one a line, whole or a row of them
+_TESTS = {
+    "bnp/test_bnb.py": """
+        test_the_chance_of_no_item_in_float32
+    """,
+    "bnp/test_broken_parameters.py": """
+        test_all_shards_stop
+        test_the_chain_stops[slice features]
+    """,
+    "bnp/test_odd_input.py": """
+        test_items_of_single_precision_under_hyper_parameters_of_double
+        test_the_mass_of_a_block_of_gibbs_is_the_one_it_is_given
+        test_what_lies_past_a_groups_size_is_ignored[bnb]
+    """,
+    "bnp/test_padding.py": """
+        test_padding_that_is_an_anchor
+        test_what_fills_the_padding[anchored]
+    """,
+    "bnp/test_seeding.py": """
+        test_a_round_does_not_raise_the_cost
+        test_seeds_of_few_and_of_equal_items
+        test_two_means_divides_each_group_by_itself
+    """,
+    "bnp/test_sticks.py": """
+        test_no_slot_more_changes_the_order
+        test_the_order_has_its_law[process0]
+    """,
+    "composition/test_positions.py": """
+        test_a_new_target_brings_its_hyper_parameters[hybrid-cycle]
+    """,
+    "composition/test_slots.py": """
+        test_a_grown_run_is_continued_inside_gibbs
+        test_an_overflow_that_thinning_loses
+        test_blocks_of_a_gibbs_kernel_grow_together
+        test_blocks_that_a_combinator_forgets
+        test_growth_inside_a_combinator[walkers-all in gibbs]
+        test_growth_inside_a_combinator[walkers-cycle]
+        test_growth_inside_a_combinator[walkers-repeat]
+        test_growth_inside_a_combinator[walkers-thin of gibbs]
+        test_the_same_chain_on_shards[walkers-2-gibbs]
+        test_the_same_chain_on_shards[walkers-2-thin]
+    """,
+    "diagnostics/test_ess.py": """
+        test_many_parameters_are_handled_alike_in_every_layout
+        test_ranks_are_average_ranks
+        test_scores_of_a_large_array_keep_both_tails
+    """,
+    "diagnostics/test_rosenblatt.py": """
+        test_the_level_of_exact_draws[2]
+    """,
+    "engines/test_engines.py": """
+        test_a_run_goes_on_under_another_engine
+        test_chains_on_devices_are_swept_saved_and_continued
+        test_chains_on_devices_are_the_chains[Vmap4]
+        test_hmc_over_shards_is_hmc[Pmap8]
+        test_hmc_over_shards_is_hmc[Vmap8]
+        test_record_sees_the_items_in_their_order
+        test_sharded_kernels_can_spread_their_chains_instead
+        test_the_chain_does_not_know_its_engine[ShardMap8-21-None]
+        test_the_chain_does_not_know_its_engine[ShardMap8-5-2]
+        test_the_gradient_over_shards_is_unbiased[Pmap8]
+        test_the_law_sees_a_planted_fault[KeyedByRow]
+        test_the_law_sees_a_planted_fault[PriorOnEveryShard]
+    """,
+    "engines/test_estimates.py": """
+        test_chains_of_windows_on_devices
+    """,
+    "engines/test_hybrid.py": """
+        test_the_same_chain_on_eight_devices[known]
+    """,
+    "engines/test_warm_mixture.py": """
+        test_it_cools_to_one_block
+    """,
+    "enumeration/test_comparators.py": """
+        test_a_finite_tail_is_not_exact
+        test_all_partitions_by_auxiliary_components
+    """,
+    "enumeration/test_crm_comparators.py": """
+        test_two_atoms
+    """,
+    "enumeration/test_lda.py": """
+        test_a_word_that_counts_itself_is_seen
+        test_collapsed_gibbs
+    """,
+    "enumeration/test_likelihoods.py": """
+        test_all_columns
+        test_answers_of_one_feature_by_quadrature[column0]
+    """,
+    "enumeration/test_mixture.py": """
+        test_all_partitions_by_demotion
+    """,
+    "enumeration/test_slice.py": """
+        test_a_step_of_a_warm_start_is_one_of_online_em
+        test_a_warm_start_adds_no_slots_for_sticks_without_points
+        test_a_warm_start_from_drawn_labels
+        test_before_that_the_sums_are_averages_over_batches
+        test_few_slots_for_five_points
+    """,
+    "enumeration/test_slice_features.py": """
+        test_any_series_under_any_counts
+        test_one_row_and_constant_columns
+    """,
+    "enumeration/test_slice_mass.py": """
+        test_the_mass_is_in_the_position
+    """,
+    "enumeration/test_spherical_admixture.py": """
+        test_the_gradient_is_that_of_the_marginal
+    """,
+    "enumeration/test_stochastic_slice.py": """
+        test_bad_input
+    """,
+    "evaluation/test_new_items.py": """
+        test_counts_are_those_of_the_process
+        test_entries_are_summed_out[0.3-False]
+        test_estimates_are_unbiased
+    """,
+    "families/test_bessel.py": """
+        test_at_zero
+    """,
+    "families/test_centre.py": """
+        test_far_data_keep_their_digits
+        test_the_centre_knows_no_shards_no_padding_and_no_empty_groups
+    """,
+    "families/test_edges.py": """
+        test_one_dimension_takes_flat_items
+        test_small_shapes_stay_finite
+    """,
+    "families/test_families.py": """
+        test_draws_do_not_depend_on_the_capacity[diagonal-True]
+        test_draws_do_not_depend_on_the_capacity[wishart-True]
+        test_empty_clusters_draw_from_the_prior[wishart]
+        test_float32_stays_close_to_float64[diagonal]
+        test_float32_stays_close_to_float64[known]
+        test_float32_stays_close_to_float64[multinomial]
+        test_float32_stays_close_to_float64[wishart]
+        test_jit_and_vmap_agree_with_loops[diagonal]
+        test_jit_and_vmap_agree_with_loops[known]
+        test_jit_and_vmap_agree_with_loops[wishart]
+        test_loglik_is_the_textbook_density[diagonal]
+        test_loglik_is_the_textbook_density[known]
+        test_loglik_is_the_textbook_density[wishart]
+        test_marginal_is_the_chain_of_predictives[known]
+        test_marginal_is_the_chain_of_predictives[wishart]
+        test_no_items_at_all
+        test_predictive_is_the_textbook_law[diagonal]
+        test_predictive_is_the_textbook_law[wishart]
+        test_statistics_are_sums_over_items[known]
+        test_statistics_are_sums_over_items[wishart]
+    """,
+    "families/test_feature_likelihood.py": """
+        test_an_energy_that_forgets_the_masses_is_seen
+    """,
+    "families/test_from_data.py": """
+        test_units_do_not_matter[NormalInverseWishart]
+    """,
+    "families/test_tiles.py": """
+        test_bands_leave_out_nothing_but_zeros[16]
+        test_bands_leave_out_nothing_but_zeros[1]
+        test_label_statistics_are_those_of_the_one_hot_weights[1-wishart]
+        test_untile_undoes_take[300-7]
+        test_untile_undoes_take[5000-3]
+    """,
+    "guide/test_own_parts.py": """
+        test_a_fault_in_a_part_is_seen[Torus]
+        test_a_part_has_its_law[Augmented]
+        test_a_part_has_its_law[Torus]
+        test_a_step_uses_every_key_once[Collision]
+        test_a_step_uses_every_key_once[RandomWalk]
+        test_runs_are_pieced_together[Collision]
+    """,
+    "laws/test_empirical_fisher.py": """
+        test_on_a_sphere
+        test_the_variance_is_that_of_the_exact_gradient
+    """,
+    "laws/test_estimators.py": """
+        test_a_matrix_valued_linear_model
+        test_an_item_may_be_a_window_of_a_series
+        test_control_variate_and_svrg[function]
+        test_svrg_recentres_every_few_steps
+    """,
+    "laws/test_euclidean.py": """
+        test_the_steps_are_those_of_whitened_coordinates[sghmc-dense]
+    """,
+    "laws/test_exact.py": """
+        test_a_change_of_variables_needs_its_jacobian
+        test_a_cycle_of_a_gibbs_sweep_and_a_joint_move
+        test_blocks_keep_the_joint_law[cycle]
+        test_metropolis_is_exact[thin]
+        test_the_joint_law_sees_stale_caches
+    """,
+    "laws/test_gaussian.py": """
+        test_variance_with_minibatches[ABOBA]
+        test_variance_with_the_noise_subtracted
+    """,
+    "laws/test_latent_counts.py": """
+        test_a_stopped_chain_keeps_its_table
+        test_a_table_counts_what_it_holds
+        test_anchored_counts_have_their_floor_on_shards_too
+        test_new_totals_make_latent_allocations_exact
+    """,
+    "laws/test_manifold_laws.py": """
+        test_stationary_law[dirichlet_at_its_least-gmc]
+        test_stationary_law[wishart-gmc]
+    """,
+    "laws/test_matrix_friction.py": """
+        test_a_letter_on_spheres_and_a_plane[F]
+        test_a_letter_on_spheres_and_a_plane[N]
+        test_a_letter_on_spheres_and_a_plane[O]
+        test_noise_of_minibatches_is_subtracted
+        test_the_law_sees_what_is_not_subtracted
+    """,
+    "laws/test_recipe.py": """
+        test_hamiltonian_monte_carlo_from_minibatches
+    """,
+    "laws/test_refresh.py": """
+        test_momenta_that_stay_behind_are_seen
+        test_sums_of_an_old_target_are_seen[control variate]
+    """,
+    "laws/test_simplex.py": """
+        test_misprinted_moments_are_seen
+        test_the_variance_of_the_geometric_ornstein_uhlenbeck_process
+    """,
+    "laws/test_spaces.py": """
+        test_exponentials[0.0-float32-1e-06]
+        test_one_column_is_a_sphere
+        test_tangent_vectors[SPD-(2, 3, 3)]
+        test_tangent_vectors[Stiefel-(2, 6, 3)]
+        test_the_flow[SPD-(2, 3, 3)]
+    """,
+    "laws/test_stochastic_density.py": """
+        test_all_data_are_exact_and_metropolis_takes_them
+        test_in_float64_and_with_momenta
+        test_streams_of_batches
+        test_the_chain_is_that_of_a_model[batcher0]
+        test_the_chain_is_that_of_a_model[batcher3]
+    """,
+    "laws/test_structure.py": """
+        test_a_broken_chain_leaves_its_neighbours_alone[sghmc fisher-24]
+        test_a_step_uses_every_key_once[scir saga-89]
+        test_a_step_uses_every_key_once[scir-41]
+        test_a_step_uses_every_key_once[sghmc OBABO-25]
+        test_a_step_uses_every_key_once[sghmc fisher-29]
+        test_a_step_uses_every_key_once[sgld replace-1]
+        test_a_step_uses_every_key_once[sgld stratified-85]
+        test_chains_share_batches_only_when_asked[scir anchored-42]
+        test_runs_are_pieced_together_bit_for_bit[sgld density-81]
+        test_runs_are_pieced_together_bit_for_bit[sgld latent-90]
+        test_runs_are_pieced_together_bit_for_bit[sgrld simplex-45]
+        test_runs_are_pieced_together_bit_for_bit[sgrld-20]
+        test_step_returns_what_init_returns[float64-slice_mixture scir-61]
+        test_step_sizes_share_one_program[scir anchored-42]
+        test_vmap_is_a_loop[scir schedule-42]
+    """,
+    "laws/test_temperature.py": """
+        test_a_momentum_that_is_drawn_anew_is_as_hot_as_its_step
+    """,
+    "laws/test_transformed.py": """
+        test_the_laws_are_those_of_the_users_coordinates
+    """,
+    "models/test_bayesian_network.py": """
+        test_a_network_that_is_a_function_of_its_weights
+    """,
+    "models/test_flax.py": """
+        test_a_bayesian_network_of_a_module
+        test_parameters_of_nnx_are_a_position
+    """,
+    "models/test_hidden_markov.py": """
+        test_rows_that_a_state_cannot_emit
+        test_three_states
+    """,
+    "models/test_lda.py": """
+        test_a_corpus_on_disk
+        test_chains_with_batches_of_their_own_are_those_of_a_loop
+        test_draws_do_not_depend_on_lanes_nor_on_padding
+        test_float64
+        test_perplexity_of_known_topics
+        test_planted_topics_are_found[table]
+        test_unseen_words_keep_their_prior_mass
+        test_words_of_any_whole_type_are_those_words[uint8]
+    """,
+    "models/test_linear_gaussian.py": """
+        test_a_series_far_from_zero_keeps_its_digits
+        test_the_joint_normal_law[None]
+    """,
+    "models/test_matrix_factorization.py": """
+        test_sums_and_differences_are_those_of_automatic_differentiation
+    """,
+    "models/test_numpyro.py": """
+        test_the_density_is_that_of_numpyro[plate]
+    """,
+    "models/test_regressions.py": """
+        test_the_posterior_mean_is_that_of_a_quadrature
+    """,
+    "models/test_spherical_admixture.py": """
+        test_chains_of_proportions_go_on_from_where_they_were
+        test_documents_that_are_read_batch_by_batch
+        test_documents_without_words_say_nothing
+        test_stochastic_variational_inference_goes_up
+    """,
+    "processes/test_exposure.py": """
+        test_series_know_places_by_their_ratio_to_the_mass[bondesson-beta 3]
+        test_series_know_places_by_their_ratio_to_the_mass[thinning-beta 3]
+    """,
+    "processes/test_feature_processes.py": """
+        test_hyper_parameters_given_columns
+        test_pairs_of_neighbours
+        test_weights
+    """,
+    "processes/test_pitman_yor.py": """
+        test_a_discount_comes_near_zero_as_often_as_it_should
+        test_of_three_million_items
+        test_the_discount_of_a_dirichlet_process_is_its_own
+    """,
+    "processes/test_representations.py": """
+        test_an_inverse_of_too_few_iterations_is_seen
+        test_points_of_thinning_are_those_with_atoms
+        test_special_functions_in_float32
+        test_tails_by_quadrature[beta 1]
+        test_tails_of_stable_beta_processes_in_single_precision[0.1-1.0]
+        test_the_number_and_the_mass_above_a_level[thinning-beta 3]
+        test_v_has_its_density[bondesson-beta 3]
+        test_v_has_its_density[thinning-beta 3]
+    """,
+    "random/test_cir.py": """
+        test_broadcasting_types_keys_and_bad_values
+        test_vmap_is_a_loop
+    """,
+    "random/test_feistel.py": """
+        test_a_range_far_below_its_bound_is_shuffled_too[257-1000-2]
+        test_a_range_far_below_its_bound_is_shuffled_too[3-1000-1]
+        test_the_permutation_does_not_depend_on_the_bound[100000]
+        test_the_permutation_does_not_depend_on_the_bound[1000]
+        test_the_permutation_does_not_depend_on_the_bound[257]
+    """,
+    "random/test_gamma.py": """
+        test_flagged[0.0-1000]
+        test_flagged[0.05-1000]
+        test_shapes_types_and_bad_values
+        test_vmap_is_a_loop_and_few_are_the_first_of_many
+        test_words_float64
+    """,
+    "random/test_poisson.py": """
+        test_edges
+        test_vmap_is_a_loop_and_few_are_the_first_of_many
+    """,
+    "random/test_von_mises_fisher.py": """
+        test_shapes_types_and_bad_values
+        test_vmap_is_a_loop_and_few_are_the_first_of_many
+    """,
+    "test_advice.py": """
+        test_a_length_in_other_units_is_seen
+        test_a_run_says_what_is_wrong_and_what_to_do[kernel0-args0-words0]
+        test_a_run_says_what_is_wrong_and_what_to_do[kernel1-args1-words1]
+        test_a_summary_tells_the_temperature_and_chains_that_disagree
+        test_kernels_that_cannot_tell_say_nothing
+        test_the_excess_of_the_temperature[psgld]
+        test_the_excess_of_the_temperature[sghmc, cold]
+        test_the_excess_of_the_temperature[sgrld]
+    """,
+    "test_benchmarks.py": """
+        test_every_case_of_suite_c_is_a_row_with_its_bars
+        test_the_command_writes_its_tables
+    """,
+    "test_frames.py": """
+        test_batches_that_are_frames
+        test_mixtures
+    """,
+    "test_geodesic_experiment.py": """
+        test_gradients_of_faces_are_tangent
+        test_runs_are_kept_after_half_as_many_steps
+    """,
+    "test_going_on.py": """
+        test_a_chunk_that_fills_its_buffers_is_made_again_whole
+        test_a_loop_that_goes_on_counts_on[False]
+        test_a_thermostat_is_no_friction_of_another_sampler[False]
+        test_batches_longer_than_the_first_on_shards[3-4]
+        test_other_data_are_the_target_from_the_first_step_on
+    """,
+    "test_inference_data.py": """
+        test_a_step_that_explodes_diverges
+        test_an_arviz_before_the_first
+        test_kernels_are_a_dimension_of_all_but_the_data
+        test_without_arviz_the_message_says_what_to_install
+    """,
+    "test_sample.py": """
+        test_a_grown_run_is_resumed_and_continued
+        test_a_sweep_is_its_single_runs_in_one_program
+        test_code_is_the_same_in_another_process
+        test_growth_does_not_change_the_chain
+        test_moments_grow_too
+        test_moments_of_kernels_in_turn_are_weighted_by_their_step_sizes
+        test_reduce_keeps_the_moments_of_the_trace[fixed]
+        test_to_arviz
+        test_whole_blocks_are_the_same_steps[args2]
+    """,
+    "test_summary.py": """
+        test_a_record_that_knows_the_slots_is_let_be
+        test_columns_are_those_of_arviz
+        test_coordinates_of_the_user
+        test_slots_are_known_by_their_growth[None]
+    """,
+    "test_tune_default.py": """
+        test_draws_of_the_approximation
+        test_where_there_is_no_mode
+    """,
+    "test_tune_search.py": """
+        test_words_and_batches_compete_at_equal_cost
+    """,
+    "test_tune_streams.py": """
+        test_each_set_of_items_is_as_probable[5]
+    """,
+}
+SLOW_TESTS = {
+    file: {line.strip() for line in lines.splitlines() if line.strip()}
+    for file, lines in _TESTS.items()
+}

@@ -49,6 +49,7 @@ ROWS = [
     )
     for row in EVERY
 ]
+REVERSAL, ENERGY = 3e-6, 3e-6  # of single precision
 every = pytest.mark.parametrize("space, shape, dim", ROWS)
 
 
@@ -97,44 +98,93 @@ def test_tangent_vectors(space, shape, dim, x64):
     space.check(space.flow(x, u, 0.3)[0])
 
 
+@every
+def test_the_flow_in_single_precision(space, shape, dim):
+    """It goes back, keeps its speed and stays, but for roundings of the largest number met."""
+    x, v = moving(space, shape, "float32")
+    flow = jax.jit(space.flow)
+    y, w = flow(x, v, 1.3)
+    assert off(space, x) < 5e-7 and off(space, y) < 5e-7
+    back, reversed_velocity = flow(y, -w, 1.3)
+    size = float(max(jnp.max(jnp.abs(z)) for z in (x, v, y, w)))
+    if isinstance(space, Hyperboloid):  # geodesics part as e^distance: so do roundings on the way
+        size = size * np.exp(1.3 * np.sqrt(space.squared_norm(x, v)))
+    np.testing.assert_allclose(back, x, atol=REVERSAL * size)
+    np.testing.assert_allclose(reversed_velocity, -v, atol=REVERSAL * size)
+    np.testing.assert_allclose(space.squared_norm(y, w), space.squared_norm(x, v), rtol=ENERGY)
+
+
+def test_a_flow_that_slows_by_a_hundred_thousandth_is_seen(monkeypatch):
+    flow = Sphere.flow
+    slower = lambda self, x, v, time: (lambda y, w: (y, w * (1 - 1e-5)))(*flow(self, x, v, time))
+    monkeypatch.setattr(Sphere, "flow", slower)
+    with pytest.raises(AssertionError):
+        test_the_flow_in_single_precision(Sphere(), (4, 5), 16)
+
+
+def off(space, x):
+    """How far positions are from their space, relative to their size where that may be large."""
+    x = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), x)
+    if isinstance(space, Product):
+        return max(off(part, x[name]) for name, part in space.spaces.items())
+    if isinstance(space, Stiefel):
+        return np.max(np.abs(np.swapaxes(x, -1, -2) @ x - np.eye(x.shape[-1])))
+    if isinstance(space, SPD):
+        assert np.linalg.eigvalsh(x).min() > 0
+        return np.max(np.abs(x - np.swapaxes(x, -1, -2))) / np.max(np.abs(x))
+    if isinstance(space, Positive):
+        assert np.min(x) > 0
+        return 0.0
+    first = x[..., 0]
+    if isinstance(space, Hyperboloid):
+        return np.max(np.abs(np.sum(x[..., 1:] ** 2, -1) - first**2 + 1) / first**2)
+    parts = x**2 if isinstance(space, Sphere) else x
+    return np.max(np.abs(np.sum(parts, -1) - 1))
+
+
+def points(*shape):
+    return np.zeros(shape, np.float32)
+
+
+PULLS = {
+    Hyperboloid: lambda x: -2 * x[0],
+    Simplex: lambda x: jnp.sum(jnp.log(x)),
+    SPD: lambda x: 4 * jnp.linalg.slogdet(x)[1] - jnp.trace(x),
+    Product: lambda x: 5 * jnp.sum(x["sphere"]) - 2 * x["plane"][0] - jnp.sum(x["scale"]),
+}
+BOTH = Product({"sphere": Sphere(), "plane": Hyperboloid(), "scale": Positive()})
+
+
 @pytest.mark.parametrize(
-    "space, shape, steps",
+    "space, like, steps",
     [
-        (Stiefel(), (4, 2), 10_000),
+        (Stiefel(), points(4, 2), 10_000),
         *(
-            pytest.param(space, shape, 200_000, marks=pytest.mark.full)
-            for space, shape in [
-                (Sphere(), (3,)),
-                (Stiefel(), (4, 2)),
-                (Simplex(), (3,)),
-                (Hyperboloid(), (3,)),
+            pytest.param(space, like, 200_000, marks=pytest.mark.full)
+            for space, like in [
+                (Sphere(), points(3)),
+                (Stiefel(), points(4, 2)),
+                (Simplex(), points(3)),
+                (Hyperboloid(), points(3)),
+                (SPD(), points(3, 3)),
+                (BOTH, {"sphere": points(3), "plane": points(3), "scale": points(2)}),
             ]
         ),
     ],
 )
-def test_float32_does_not_leave(space, shape, steps):
+def test_float32_does_not_leave(space, like, steps):
     """No farther than by rounding, 5e-7 (of x_0^2 where that is more), after many steps."""
-    pull = {
-        Hyperboloid: lambda x: -2 * x[0],
-        Simplex: lambda x: jnp.sum(jnp.log(x)),
-    }.get(type(space), lambda x: 5 * jnp.sum(x))
+    pull = PULLS.get(type(space), lambda x: 5 * jnp.sum(x))
     kernel = sggmc(Minibatch(FunctionModel(pull), Full()), space, 0.05)
-    state = kernel.init(KEY, space.random_point(OTHER, jnp.zeros(shape)), None)
+    state = kernel.init(KEY, space.random_point(OTHER, like), None)
     run = jax.jit(lambda s: scan_kernel(KEY, kernel, s, None, steps, lambda s, i: ()))
-    x = np.asarray(run(state)[0].position, np.float64)
-    if isinstance(space, Stiefel):
-        off = np.max(np.abs(x.T @ x - np.eye(2)))
-    elif isinstance(space, Hyperboloid):
-        off = abs(x[1:] @ x[1:] - x[0] ** 2 + 1) / x[0] ** 2
-    else:
-        off = abs((x @ x if isinstance(space, Sphere) else np.sum(x)) - 1)
-    assert off < 5e-7
+    assert off(space, run(state)[0].position) < 5e-7
 
 
 def test_without_a_step_to_the_polar_factor_it_would(monkeypatch):
     monkeypatch.setattr(stiefel, "_towards_polar", lambda x: x)
     with pytest.raises(AssertionError, match="assert np.float64"):
-        test_float32_does_not_leave(Stiefel(), (4, 2), 10_000)
+        test_float32_does_not_leave(Stiefel(), points(4, 2), 10_000)
 
 
 @pytest.mark.parametrize("dtype, bound", [("float32", 1e-6), ("float64", 1e-14)])
