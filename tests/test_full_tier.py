@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import sgmc_jax
-from sgmc_jax import bnp, pictures, tune
+from sgmc_jax import bnp, evaluation, models, pictures, tune
 from tests.full_tier import SLOW_EXAMPLES, SLOW_TESTS
 
 ROOT = Path(__file__).parent
@@ -17,7 +17,7 @@ def test_every_test_exists():
 
 
 def test_every_example_is_one_of_a_public_name():
-    modules = sgmc_jax, bnp, pictures, tune
+    modules = sgmc_jax, bnp, evaluation, models, pictures, tune
     for name in SLOW_EXAMPLES:
         first = name.split(".")[0]
         assert any(hasattr(module, first) for module in modules), name

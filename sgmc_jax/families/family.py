@@ -23,7 +23,7 @@ class Family(eqx.Module):
 
     A cluster is known by its sufficient statistics, which add up over its items; K clusters are
     the rows of one pytree of statistics, whose first leaf is the count of items. With h(x) the
-    factor of the density that no clustering can change (`log_base`; 1 for most families),
+    factor of the density that no clustering can change (`log_base`; 1 for most families)::
 
         loglik(params, x)         log f(x | theta_k)                      scores + log h
         log_predictive(stats, x)  log of the integral of f(x | theta) over the posterior of k
