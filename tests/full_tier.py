@@ -10,6 +10,7 @@ SLOW_EXAMPLES = frozenset(
     Cyclical
     HiddenMarkov
     LDA
+    LDA.counts
     Laplace.draw
     LinearGaussianStateSpace
     MatrixFactorization
@@ -23,12 +24,10 @@ SLOW_EXAMPLES = frozenset(
     SphericalAdmixture
     StochasticVolatility
     Stratified
-    Tiles
     Transformed
     asynchronous_mixture
     auxiliary_mixture
     collapsed_mixture
-    counts
     default_kernel
     from_numpyro
     grid_search
