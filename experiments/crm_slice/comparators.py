@@ -10,7 +10,8 @@ from jaxtyping import Array, Float, Int, PyTree
 
 from sgmc_jax._types import Data, Key
 from sgmc_jax.bnp import HybridState, SliceCRM
-from sgmc_jax.bnp._weights import Ordered, SeriesWeights, Weighed
+from sgmc_jax.bnp._columns import Ordered, Weighed
+from sgmc_jax.bnp._weights import SeriesWeights
 from sgmc_jax.bnp.slice_crm import SliceModel
 from sgmc_jax.contract import Contract
 from sgmc_jax.families import FeatureFamily

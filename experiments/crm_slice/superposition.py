@@ -10,7 +10,8 @@ from jax.scipy.special import digamma
 from jaxtyping import Array, Bool, Int, PyTree
 
 from sgmc_jax.bnp import BetaProcess, bondesson
-from sgmc_jax.bnp._weights import Ordered, SeriesWeights, Weighed
+from sgmc_jax.bnp._columns import Ordered, Weighed
+from sgmc_jax.bnp._weights import SeriesWeights
 from sgmc_jax.bnp.slice_bnb import SliceBNB
 from sgmc_jax.collective import Shard
 from sgmc_jax.families import Family

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from .. import _checks
 from ..families import FeatureRows
@@ -22,36 +22,10 @@ from ..processes import (
 from ..processes.pitman_yor import gamma_prior
 from ..random import gamma
 from ..random.slots import slot_normal, slot_uniform
+from ._columns import Ordered, Weighed, in_order
 
 MOVES = 4  # Metropolis steps a sweep, where weights cannot be drawn
 _SPREAD = (0.03, 3.0)  # the scales of these steps in log g, from fine to coarse
-
-
-class Weighed(NamedTuple):
-    """Atoms by their weights, as `log_step` wants them, and where they are in the series.
-
-    `v` and `place` are V and g; `known` is false for an index that has no atom.
-    """
-
-    log_weight: Float[Array, " K"]
-    v: Float[Array, " K"]
-    place: Float[Array, " K"]
-    known: Bool[Array, " K"]
-
-
-class Ordered(NamedTuple):
-    """The first atoms of the series, those in use and empty ones, each in a slot.
-
-    `order` lists the slots by their places, of which the first `number` are the first of the
-    series; `lost` is whether an atom in use is not among these.
-    """
-
-    log_weight: Float[Array, " K"]
-    v: Float[Array, " K"]
-    place: Float[Array, " K"]
-    order: Int[Array, " K"]
-    number: Int[Array, ""]
-    lost: Bool[Array, ""]
 
 
 class Weights(eqx.Module):
@@ -270,43 +244,14 @@ class SeriesWeights(Weights):
 
     def empty(self, key: Any, shared: dict[str, Any], number: int, num: Any) -> Weighed:
         v, place, log_theta, keep = _arrivals(key, self.at(shared), number)
-        known = keep <= jnp.exp(num * self.counts.log_absent(log_theta))
-        return Weighed(log_theta, v, place, known & (log_theta > -jnp.inf))
+        known, some = keep <= jnp.exp(num * self.counts.log_absent(log_theta)), log_theta > -jnp.inf
+        return Weighed(log_theta, v, place, known & some, ~some if self.series.may_end else None)
 
 
 def scale_of_move(uniforms: Array) -> Array:
     """Scales of random walks in a logarithm, all orders of size alike."""
     low, high = map(jnp.log, _SPREAD)
     return jnp.exp(low + (high - low) * uniforms)
-
-
-def in_order(used: Weighed, empty: Weighed) -> Ordered:
-    """The atoms in use in their slots, and the first empty ones in the lowest free slots.
-
-    Of the series is known what comes before the first empty atom that has no slot, and before the
-    last point that was drawn.
-    """
-    capacity, number = used.place.shape[0], empty.place.shape[0]
-    first = jnp.argsort(~empty.known, stable=True)[: capacity + 1]
-    found = jnp.arange(capacity + 1) < jnp.sum(empty.known)
-    places = jnp.where(found, empty.place[first], jnp.inf)
-    free = ~used.known
-    end = jnp.minimum(places[jnp.sum(free)], empty.place[number - 1])
-    turn = jnp.cumsum(free) - 1
-
-    def by_slot(own: Array, others: Array) -> Array:
-        return jnp.where(free, others[turn], own)
-
-    place = by_slot(used.place, places)
-    within = place < end
-    return Ordered(
-        by_slot(used.log_weight, empty.log_weight[first]),
-        by_slot(used.v, empty.v[first]),
-        place,
-        jnp.argsort(jnp.where(within, place, jnp.inf)),
-        jnp.sum(within),
-        jnp.any(used.known & ~within),
-    )
 
 
 def _points(capacity: int) -> int:

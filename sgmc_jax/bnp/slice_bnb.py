@@ -22,8 +22,9 @@ from ..processes.pitman_yor import gamma_prior
 from ..random import accept, log_beta, log_gamma
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
+from ._columns import Ordered
 from ._starts import Starter, check_group_start, check_parts, check_slots_fit, start_of_groups
-from ._weights import MOVES, Ordered, SeriesWeights, scale_of_move, series_of
+from ._weights import MOVES, SeriesWeights, scale_of_move, series_of
 from .bnb import Failures, shapes
 from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.points import pick_columns

@@ -18,8 +18,9 @@ from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
 from ..processes import CountLikelihood, MeasureSeries, NegativeBinomial, Representation
 from ..random.words import item_uniforms, slot_item_uniforms, word_keys
+from ._columns import Ordered
 from ._starts import MANY_ROWS, Starter
-from ._weights import Ordered, SeriesWeights, Weights
+from ._weights import SeriesWeights, Weights
 from .hybrid.blocks import Blocks, Rows
 from .hybrid.features import LatentFeatures
 from .hybrid.kernel import HybridState, HybridSums, ModelKernel
@@ -158,11 +159,12 @@ class SliceCRM(ModelKernel):
         """
         atoms, process = now.atoms, self.model.process.entries
         dtype, index = atoms.place.dtype, index.astype(jnp.uint32)
-        last, before = _last_before(rows.features, atoms.order)
+        rank = atoms.rank
+        last, before = _last_before(rows.features, atoms.order, rank)
         # given the entries of the row in the new order; these are then drawn given the level
         level = self._level(last, item_uniforms(now.level_key, index, dtype))
         level = jnp.where(rows.real, level, 0)
-        visited = jnp.minimum(jnp.max(level), self.capacity)
+        visited = jnp.sum(rank <= jnp.max(level))
         (cipher,) = word_keys(now.entry_key, 1)
         uniforms = slot_item_uniforms(cipher, self.capacity, index, dtype)
 
@@ -173,11 +175,11 @@ class SliceCRM(ModelKernel):
             old = rows.features[k]
 
             def log_step(lower: Array) -> Array:
-                gain = self._gain(j + 1, before[j], level, (lower == 0) & ~above)
+                gain = self._gain(rank[j], before[j], level, (lower == 0) & ~above)
                 return process.log_step(atoms.log_weight[k], lower) + gain.astype(dtype)
 
             new, likelihood = draw_entries(
-                process, likelihood, log_step, k, old, uniforms[k], j >= level
+                process, likelihood, log_step, k, old, uniforms[k], rank[j] > level
             )
             return features.at[k].set(new), likelihood, above | (new > 0)
 
@@ -204,15 +206,16 @@ class SliceCRM(ModelKernel):
 
 
 def _last_before(
-    features: Int[Array, "K n"], order: Int[Array, " K"]
+    features: Int[Array, "K n"], order: Int[Array, " K"], rank: Int[Array, " K"]
 ) -> tuple[Int[Array, " n"], Int[Array, "K n"]]:
-    """Each row's last column in the order of the series, from 1 on, and its last before each."""
+    """The rank of each row's last column in the series, and of its last before each of them."""
 
-    def column(last: Array, rank: Array) -> tuple[Array, Array]:
-        return jnp.where(features[order[rank]] > 0, rank + 1, last), last
+    def column(last: Array, one: tuple[Array, Array]) -> tuple[Array, Array]:
+        slot, rank = one
+        return jnp.where(features[slot] > 0, rank, last), last
 
     none = jnp.zeros(features.shape[1], jnp.int32)
-    return jax.lax.scan(column, none, jnp.arange(len(order), dtype=jnp.int32))
+    return jax.lax.scan(column, none, (order, rank))
 
 
 def slice_crm(

@@ -42,6 +42,8 @@ class Representation(eqx.Module):
 
     lifts: ClassVar[bool] = False
     """Whether it can `lift`."""
+    may_end: ClassVar[bool] = False
+    """Whether atoms may come to an end, so that an index without one counts in their order too."""
 
     @abstractmethod
     def log_tau(self, v: Float[Array, "..."], g: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -98,7 +100,8 @@ class Representation(eqx.Module):
         """A representation of your own.
 
         Args:
-            tau: `(v, g) -> theta`, numbers; decreasing in g towards 0, and 0 for no atom.
+            tau: `(v, g) -> theta`, numbers; decreasing in g towards 0, and 0 for no atom, which may
+                be so of all g from some number on: atoms of a measure may be finitely many.
             sample_v: `key -> v`, one draw from G.
             logpdf_v: `v -> number`, the log density of G, up to a constant.
             exposure: `num_items -> number`, the integral of 1 - h(0 | theta)^n by the measure that
@@ -128,6 +131,7 @@ class Representation(eqx.Module):
 class OwnSeries(Representation):
     """See `Representation.from_functions`."""
 
+    may_end = True  # as tau does in floating numbers, where no later weight is above zero
     tau: Callable  # type: ignore[assignment]
     sample: Callable
     log_density: Callable

@@ -82,6 +82,17 @@ def gamma(c, d=0.0, mass=0.4):
     return log_columns
 
 
+def compound(number, rate):
+    """The same of Poisson(number) atoms, each Exp(rate)."""
+
+    def log_columns(types):
+        m = types.sum(1)
+        front = np.log(number * rate) + gammaln(m + 1) - (m + 1) * np.log(rate + NUM)
+        return front - gammaln(types + 1).sum(1)
+
+    return log_columns
+
+
 def beta_prime(c, mass=MASS):
     return lambda m: np.log(mass * c) + betaln(m, c + NUM - m)
 
@@ -185,6 +196,16 @@ OWN = Representation.from_functions(
     lambda key: jax.random.exponential(key) / 8.0,
     lambda v: -8.0 * v,
 )
+HALF = Representation.from_functions(
+    lambda v, g: jnp.maximum(v, 0) * jnp.exp(-g / (2 * 0.4 * 8.0)),
+    lambda key: jax.random.laplace(key) / 8.0,
+    lambda v: -8.0 * jnp.abs(v),
+)
+FINITE = Representation.from_functions(
+    lambda v, g: jnp.where(g < 2.0, v, 0.0),
+    lambda key: jax.random.exponential(key) / 8.0,
+    lambda v: -8.0 * v,
+)
 BINOMIAL = CountLikelihood.from_function(
     lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)) + jnp.log(2.0) * (x == 1), 2
 )
@@ -196,6 +217,8 @@ GENERAL = {
     "odds, rejection": (rejection(BetaPrimeProcess(MASS, 2.0)), OddsBernoulli(), LINEAR),
     "gamma": (bondesson(GammaProcess(0.4, 8.0)), Poisson(), WIDE),
     "own series": (OWN, Poisson(), WIDE),
+    "own series, half empty": (HALF, Poisson(), WIDE),
+    "own series, finite": (FINITE, Poisson(), WIDE),
     "generalized gamma": (rejection(GeneralizedGammaProcess(0.3, 8.0, 0.15)), Poisson(), WIDE),
     "generalized gamma, inverse": (
         inverse_levy(GeneralizedGammaProcess(0.3, 8.0, 0.15)),
@@ -213,6 +236,8 @@ GENERAL_LAWS = {
     "odds, rejection": lambda: binary(beta_prime(2.0)),
     "gamma": lambda: whole(gamma(8.0)),
     "own series": lambda: whole(gamma(8.0)),
+    "own series, half empty": lambda: whole(gamma(8.0)),
+    "own series, finite": lambda: whole(compound(2.0, 8.0)),
     "generalized gamma": lambda: whole(gamma(8.0, 0.15, 0.3)),
     "generalized gamma, inverse": lambda: whole(gamma(8.0, 0.15, 0.3)),
     "negative binomial": lambda: whole(negative_binomial(16.0, 1.5, 0.3)),

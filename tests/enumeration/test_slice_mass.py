@@ -75,15 +75,16 @@ def gamma(make=bondesson, capacity=32):
     return slice_crm(series, Poisson(), WIDE, mass_prior=PRIOR, capacity=capacity, decay=1.0)
 
 
-def own(capacity=32, share=1.0):
-    """The gamma process, at a mass of 1, as a user's series; `exposure` of Poisson counts."""
+def own(capacity=32, share=1.0, mass=1.0, prior=PRIOR):
+    """The gamma process as a user's series; `exposure` of Poisson counts."""
     series = Representation.from_functions(
         lambda v, g: v * jnp.exp(-g / 8.0),
         lambda key: jax.random.exponential(key) / 8.0,
         lambda v: -8.0 * v,
         lambda num: share * 8.0 * jnp.log1p(num / 8.0),
     )
-    return slice_crm(series, Poisson(), WIDE, mass_prior=PRIOR, capacity=capacity, decay=1.0)
+    series = series.of_mass(jnp.asarray(mass))
+    return slice_crm(series, Poisson(), WIDE, mass_prior=prior, capacity=capacity, decay=1.0)
 
 
 LAWS = {beta: (binary, exact.X), gamma: (whole, COUNTS)}
@@ -167,6 +168,20 @@ def test_in_combinators(wrap):
 def test_counts_by_a_series_of_ones_own(wrap):
     kernel = own() if wrap is None else WRAPS[wrap](own())
     check(gamma, kernel, wrap=wrap, num_steps=500)
+
+
+def overflows():
+    """Of steps at a mass so small that but the first weights of a series are zero in float32."""
+    kernel, start = own(4, mass=1e-4, prior=None), np.zeros((3, 1), int)
+    keys, data = jax.random.split(KEY, 100), jnp.asarray(COUNTS, jnp.float32)
+    step = lambda key: kernel.step(key, kernel.init(key, start, data), data)[1].overflow
+    return jax.jit(jax.vmap(step))(keys)
+
+
+def test_where_weights_come_to_an_end_no_slot_is_missed(monkeypatch):
+    assert not overflows().any()
+    monkeypatch.setattr(representation.OwnSeries, "may_end", False)
+    assert overflows().any()
 
 
 @full

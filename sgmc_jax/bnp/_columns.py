@@ -1,0 +1,80 @@
+"""The first atoms of a series in their order: those in use, and empty ones in the free slots."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+
+class Weighed(NamedTuple):
+    """Atoms by their weights, as `log_step` wants them, and where they are in the series.
+
+    `v` and `place` are V and g; `known` is false for an index that has no atom, and `blank` true
+    where such an index counts in the order all the same.
+    """
+
+    log_weight: Float[Array, " K"]
+    v: Float[Array, " K"]
+    place: Float[Array, " K"]
+    known: Bool[Array, " K"]
+    blank: Bool[Array, " K"] | None = None
+
+
+class Ordered(NamedTuple):
+    """The first atoms of the series, those in use and empty ones, each in a slot.
+
+    `order` lists the slots by their places, and `blanks` how many indices without an atom come
+    before each. Of the series the first `number` are known, atoms and blanks; `lost` is whether an
+    atom in use is not among these.
+    """
+
+    log_weight: Float[Array, " K"]
+    v: Float[Array, " K"]
+    place: Float[Array, " K"]
+    order: Int[Array, " K"]
+    number: Int[Array, ""]
+    lost: Bool[Array, ""]
+    blanks: Int[Array, " K"] | int = 0
+
+    @property
+    def rank(self) -> Int[Array, " K"]:
+        """The rank of each of `order`, from 1 on."""
+        return 1 + jnp.arange(self.order.shape[0], dtype=jnp.int32) + self.blanks
+
+
+def in_order(used: Weighed, empty: Weighed) -> Ordered:
+    """The atoms in use in their slots, and the first empty ones in the lowest free slots.
+
+    Of the series is known what comes before the first empty atom that has no slot, and before the
+    last point that was drawn.
+    """
+    capacity, number = used.place.shape[0], empty.place.shape[0]
+    first = jnp.argsort(~empty.known, stable=True)[: capacity + 1]
+    found = jnp.arange(capacity + 1) < jnp.sum(empty.known)
+    places = jnp.where(found, empty.place[first], jnp.inf)
+    free = ~used.known
+    end = jnp.minimum(places[jnp.sum(free)], empty.place[number - 1])
+    turn = jnp.cumsum(free) - 1
+
+    def by_slot(own: Array, others: Array) -> Array:
+        return jnp.where(free, others[turn], own)
+
+    place = by_slot(used.place, places)
+    within = place < end
+    order = jnp.argsort(jnp.where(within, place, jnp.inf))
+    atoms = Ordered(
+        by_slot(used.log_weight, empty.log_weight[first]),
+        by_slot(used.v, empty.v[first]),
+        place,
+        order,
+        jnp.sum(within),
+        jnp.any(used.known & ~within),
+    )
+    if empty.blank is None:
+        return atoms
+    till = jnp.cumsum(empty.blank & (empty.place < end), dtype=jnp.int32)
+    before = jnp.searchsorted(empty.place, place[order])  # points before each of the order
+    blanks = jnp.where(before > 0, till[before - 1], 0)
+    return atoms._replace(blanks=blanks, number=atoms.number + till[-1])
