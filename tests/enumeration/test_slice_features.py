@@ -281,6 +281,15 @@ def test_in_combinators(name, kernel, start):
 
 
 @full
+@pytest.mark.parametrize("wrap", ["thin", "repeat", "gibbs", "cycle"])
+def test_a_series_with_blanks_in_combinators(wrap):
+    name = "own series, half empty"
+    around, start = WRAPS[wrap]
+    kernel = around(lambda: general(name))
+    check(kernel, GENERAL_LAWS[name](), start=start, wrap=wrap, num_steps=500)
+
+
+@full
 @pytest.mark.parametrize("shards", [2, 3, 5])
 def test_on_shards(shards):
     """Of three items: one shard short of one, or two without any."""
@@ -291,10 +300,12 @@ CHAINS = {
     "features": lambda capacity: sliced(0.7, capacity=capacity),
     "counts": lambda capacity: slice_features(GammaPoisson(1.0, 2.0), WIDE, capacity=capacity),
     "general": lambda capacity: general("stable beta", capacity),
+    "half empty": lambda capacity: general("own series, half empty", capacity),
 }
 WRAPS = {
     "plain": (lambda make: make(), None),
     "thin": (lambda make: thin(make(), 2), None),
+    "repeat": (lambda make: repeat(make(), 2), None),
     "gibbs": (lambda make: gibbs(z=lambda rest: make()), {"z": None}),
     "cycle": (lambda make: cycle(make(), make()), None),
 }
@@ -314,8 +325,7 @@ def same(a, b, wrap="plain"):
 )
 def test_growth(name, wrap, x64):
     around, start = WRAPS[wrap]
-    num_steps = 60 if wrap == "cycle" else 20
-    chain = lambda kernel: sample(KEY, around(lambda: kernel), start, exact.X, num_steps=num_steps)
+    chain = lambda kernel: sample(KEY, around(lambda: kernel), start, exact.X, num_steps=60)
     chains = [chain(CHAINS[name](capacity)) for capacity in (4, 128)]
     assert chains[0].capacity > 4
     same(*chains, wrap)
@@ -433,6 +443,14 @@ def test_empty_features_that_are_not_drawn_anew(monkeypatch):
 
     monkeypatch.setattr(weights, "in_order", after)
     fails(sliced(), binary(beta(2.0)))
+
+
+@full
+def test_a_last_column_that_is_ranked_without_the_blanks(monkeypatch):
+    honest = module._last_before
+    dense = lambda z, order, rank: honest(z, order, jnp.arange(1, len(order) + 1, dtype=jnp.int32))
+    monkeypatch.setattr(module, "_last_before", dense)
+    fails(general("own series, half empty"), whole(gamma(8.0)), num_steps=500)
 
 
 @full
