@@ -6,7 +6,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
 
@@ -23,16 +22,6 @@ def axpy(a: Any, x: PyTree, y: PyTree) -> PyTree:
 def size(x: PyTree) -> int:
     """The number of scalars."""
     return sum(leaf.size for leaf in jax.tree.leaves(x))
-
-
-def normal_like(key: Any, x: PyTree) -> PyTree:
-    """Independent standard normals shaped like `x`, drawn as one block."""
-    leaves = jax.tree.leaves(x)
-    if len(leaves) == 1:
-        noise = jax.random.normal(key, leaves[0].shape, leaves[0].dtype)
-        return jax.tree.unflatten(jax.tree.structure(x), [noise])
-    flat, unravel = ravel_pytree(x)
-    return unravel(jax.random.normal(key, flat.shape, flat.dtype))
 
 
 def all_finite(x: PyTree) -> Array:

@@ -4,6 +4,7 @@ from .accept import accept
 from .beta import log_beta
 from .cir import cir
 from .gamma import gamma, log_gamma
+from .normal import normal
 from .poisson import poisson
 from .von_mises_fisher import von_mises_fisher
 
@@ -13,6 +14,7 @@ __all__ = [
     "gamma",
     "log_beta",
     "log_gamma",
+    "normal",
     "poisson",
     "von_mises_fisher",
 ]

@@ -35,10 +35,21 @@ def word_pair(key, lane: jax.Array, count: jax.Array | int, dtype: DTypeLike):
         return threefry(key, lane, jnp.broadcast_to(count, lane.shape))
 
     def wide(block):
-        high, low = threefry(key, lane, jnp.broadcast_to(2 * count + jnp.uint32(block), lane.shape))
-        return (high.astype(jnp.uint64) << jnp.uint64(32)) | low.astype(jnp.uint64)
+        count_of_block = jnp.broadcast_to(2 * count + jnp.uint32(block), lane.shape)
+        return _joined(threefry(key, lane, count_of_block))
 
     return wide(0), wide(1)
+
+
+def word(key, lane: jax.Array, dtype: DTypeLike) -> jax.Array:
+    """One word a lane, as wide as `dtype`: of a narrow one, the first half of the cipher text."""
+    pair = threefry(key, lane, jnp.zeros_like(lane))
+    return pair[0] if dtype == jnp.float32 else _joined(pair)
+
+
+def _joined(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
+    high, low = pair
+    return (high.astype(jnp.uint64) << jnp.uint64(32)) | low.astype(jnp.uint64)
 
 
 def low_byte(word: jax.Array, dtype: DTypeLike) -> jax.Array:

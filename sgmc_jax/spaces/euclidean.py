@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PyTree
 from .. import _checks, _returned, _tree
 from .._types import Position
 from ..arrays import product
+from ..random.normal import normal_like
 from .space import Space, Vector
 
 
@@ -87,7 +88,7 @@ class Euclidean(Space):
         return _tree.axpy(t, v, x), v
 
     def normal(self, key: Any, x: Position) -> Vector:
-        return self._times(_tree.normal_like(key, x))
+        return self._times(normal_like(key, x))
 
     def squared_norm(self, x: Position, v: Vector) -> Array:
         if self.inverse is not None:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..random import normal
 from .array_space import ArraySpace
 
 _TOLERANCE = 1e-3
@@ -68,7 +69,7 @@ class Hyperboloid(ArraySpace):
         return moved, _tangent(moved, (cosh * v + speed * sinh * x)[..., 1:])
 
     def normal_array(self, key: Any, x: Array) -> Array:
-        noise = jax.random.normal(key, x[..., 1:].shape, x.dtype)
+        noise = normal(key, x[..., 1:].shape, x.dtype)
         along = jnp.sum(x[..., 1:] * noise, axis=-1, keepdims=True)
         return jnp.concatenate([along, noise + along / (1 + x[..., :1]) * x[..., 1:]], axis=-1)
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..random import normal
 from .array_space import ArraySpace
 
 
@@ -50,14 +51,14 @@ class Positive(ArraySpace):
         return x * factor, v * factor
 
     def normal_array(self, key: Any, x: Array) -> Array:
-        return x * jax.random.normal(key, x.shape, x.dtype)
+        return x * normal(key, x.shape, x.dtype)
 
     def squared_norm_array(self, x: Array, v: Array) -> Array:
         return jnp.sum((v / x) ** 2)
 
     def random_array(self, key: Any, x: Array) -> Array:
         """Log-normal."""
-        return jnp.exp(jax.random.normal(key, x.shape, x.dtype))
+        return jnp.exp(normal(key, x.shape, x.dtype))
 
     def log_element(self, x: Any) -> Array:
         return jnp.asarray(-sum(jnp.sum(jnp.log(leaf)) for leaf in jax.tree.leaves(x)))

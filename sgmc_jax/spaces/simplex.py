@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
+from ..random import normal
 from .array_space import ArraySpace
 from .sphere import great_circle, tangent, unit
 
@@ -70,14 +71,14 @@ class Simplex(ArraySpace):
 
     def normal_array(self, key: Any, x: Array) -> Array:
         u = _root(x)
-        return 2 * u * tangent(u, jax.random.normal(key, x.shape, x.dtype))
+        return 2 * u * tangent(u, normal(key, x.shape, x.dtype))
 
     def squared_norm_array(self, x: Array, v: Array) -> Array:
         return jnp.sum((v / (2 * _root(x))) ** 2)
 
     def random_array(self, key: Any, x: Array) -> Array:
         """Uniform with respect to the volume, which is Dirichlet(1/2, ..., 1/2)."""
-        return jnp.maximum(unit(jax.random.normal(key, x.shape, x.dtype)) ** 2, _LEAST**2)
+        return jnp.maximum(unit(normal(key, x.shape, x.dtype)) ** 2, _LEAST**2)
 
     def log_element(self, x: Any) -> Array:
         return jnp.asarray(-sum(jnp.sum(jnp.log(leaf)) for leaf in jax.tree.leaves(x)) / 2)

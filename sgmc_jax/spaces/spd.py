@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from ..arrays import product
 from ..arrays.expm import expm
+from ..random import normal
 from .array_space import ArraySpace
 
 _TOLERANCE = 1e-3
@@ -65,7 +66,7 @@ class SPD(ArraySpace):
         return product(half, half.mT), self.project_array(x, _sandwich(half, b))
 
     def normal_array(self, key: Any, x: Array) -> Array:
-        root, noise = jnp.linalg.cholesky(x), jax.random.normal(key, x.shape, x.dtype)
+        root, noise = jnp.linalg.cholesky(x), normal(key, x.shape, x.dtype)
         return self.project_array(x, _sandwich(root, self.project_array(x, noise)))
 
     def squared_norm_array(self, x: Array, v: Array) -> Array:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..random import normal
 from .array_space import ArraySpace
 
 _TOLERANCE = 1e-3
@@ -45,10 +46,10 @@ class Sphere(ArraySpace):
         return great_circle(x, v, t)
 
     def normal_array(self, key: Any, x: Array) -> Array:
-        return tangent(x, jax.random.normal(key, x.shape, x.dtype))
+        return tangent(x, normal(key, x.shape, x.dtype))
 
     def random_array(self, key: Any, x: Array) -> Array:
-        return unit(jax.random.normal(key, x.shape, x.dtype))
+        return unit(normal(key, x.shape, x.dtype))
 
     def nearest(self, x: Any) -> Any:
         return jax.tree.map(unit, x)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from ..arrays import product
 from ..arrays.expm import expm
+from ..random import normal
 from .array_space import ArraySpace
 
 _TOLERANCE = 1e-3
@@ -70,10 +71,10 @@ class Stiefel(ArraySpace):
         return moved, self.project_array(moved, speed * product(both[..., p:], back))
 
     def normal_array(self, key: Any, x: Array) -> Array:
-        return self.project_array(x, jax.random.normal(key, x.shape, x.dtype))
+        return self.project_array(x, normal(key, x.shape, x.dtype))
 
     def random_array(self, key: Any, x: Array) -> Array:
-        return _polar(jax.random.normal(key, x.shape, x.dtype))
+        return _polar(normal(key, x.shape, x.dtype))
 
     def nearest(self, x: Any) -> Any:
         return jax.tree.map(_polar, x)
@@ -107,7 +108,7 @@ def _towards_polar(x: Array) -> Array:
 
 def _polar(x: Array) -> Array:
     u, _, v = jnp.linalg.svd(x, full_matrices=False)
-    return product(u, v)
+    return _towards_polar(product(u, v))  # the factors are orthogonal to some roundings only
 
 
 def _log_volume(shape: tuple[int, ...]) -> float:

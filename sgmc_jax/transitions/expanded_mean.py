@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from .. import _checks, _tree
+from .. import _checks
 from .._functions import function_of
 from .._types import Estimate
+from ..random.normal import normal_like
 from .transition import Phase, Transition
 
 
@@ -41,7 +42,7 @@ class ExpandedMeanLangevin(Transition):
     straight: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        noise = _tree.normal_like(key, phase.position)
+        noise = normal_like(key, phase.position)
 
         def leaf(x: Array, shape: Array, alpha: Array, xi: Array) -> Array:
             theta, step = jnp.exp(x), h.astype(x.dtype)

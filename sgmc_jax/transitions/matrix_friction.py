@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PyTree
 from .. import _checks, _tree
 from .._types import Position
 from ..arrays import product
+from ..random import normal
 from ..spaces import Space
 from .euler import EulerMomentum
 from .noise import (
@@ -154,7 +155,7 @@ class MatrixOrnsteinUhlenbeck(CorrectedTransition):
             basis = product(basis, own)
             clipped = add_counts(clipped, jnp.sum(variances < 0, dtype=jnp.int32))
         flat, unravel = ravel_pytree(phase.momentum)
-        z = jax.random.normal(key, variances.shape, flat.dtype)
+        z = normal(key, variances.shape, flat.dtype)
         deviations = jnp.sqrt(jnp.maximum(variances, 0)).astype(flat.dtype)
         noise = unravel(product(basis.astype(flat.dtype), deviations * z))
         decayed = friction.apply(jnp.exp(-friction.rates * h), phase.momentum)

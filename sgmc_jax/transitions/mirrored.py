@@ -14,6 +14,7 @@ from .. import _tree
 from .._checks import schedule
 from .._types import Position
 from ..mirrors import Mirror, as_mirror
+from ..random.normal import normal_like
 from .transition import Phase, Transition
 
 
@@ -41,7 +42,7 @@ class MirroredLangevin(Transition):
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         y = self.mirror.dual(phase.position)
         y = _tree.axpy(h, self._drift(y, field), y)
-        y = _tree.axpy(jnp.sqrt(2 * self.temperature * h), _tree.normal_like(key, y), y)
+        y = _tree.axpy(jnp.sqrt(2 * self.temperature * h), normal_like(key, y), y)
         return phase._replace(position=self.mirror.primal(y))
 
     def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, PyTree
 from .. import _checks, _returned, _tree
 from .._types import Position
 from ..arrays import product
+from ..random.normal import normal_like
 from ..spaces import Space
 from .transition import Phase, Transition
 
@@ -121,7 +122,7 @@ class NoiseCovariance(eqx.Module):
         value = 0.0 if self.eigenvalues is None else self.eigenvalues
         if self.basis is None and (self.eigenvalues is None or _is_number(value)):
             return _tree.scale(deviation(value), space.normal(key, x))
-        ambient = _tree.normal_like(key, x)
+        ambient = normal_like(key, x)
         if self.basis is None:
             scaled = jax.tree.map(lambda e, z: deviation(e).astype(z.dtype) * z, value, ambient)
         else:

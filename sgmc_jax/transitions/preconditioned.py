@@ -13,6 +13,7 @@ from jaxtyping import Array, PyTree
 from .. import _tree
 from .._checks import one_number, positive, scalar, schedule, truth
 from .._types import Position
+from ..random.normal import normal_like
 from .transition import Phase, Transition
 
 _LEAST = 1e-30  # in place of a mean square of 0, where g is 0 too
@@ -76,7 +77,7 @@ class PreconditionedLangevin(Transition):
         if self.gamma:
             gamma = self._gamma(phase.auxiliary["updates"], p, used, field, phase.curvature)
             drift = _tree.axpy(self.temperature, gamma, drift)
-        noise = _tree.normal_like(key, phase.position)
+        noise = normal_like(key, phase.position)
         position = jax.tree.map(moved, phase.position, p, drift, noise)
         return phase._replace(position=position, auxiliary=phase.auxiliary | kept)
 

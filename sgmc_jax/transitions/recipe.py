@@ -14,6 +14,7 @@ from .. import _returned
 from .._checks import of_kind, schedule, truth
 from .._types import Position
 from ..arrays import product
+from ..random import normal
 from ..spaces import Space
 from .noise import (
     NoiseCovariance,
@@ -104,7 +105,7 @@ class RecipeEuler(Transition):
         """The noise, and how many of its eigenvalues are set to zero."""
         d, v = self.diffusion.at(phase.position), self._covariance(phase)
         if self.factor and v is None:
-            xi = jax.random.normal(key, (len(d),), d.dtype)
+            xi = normal(key, (len(d),), d.dtype)
             return jnp.sqrt(2 * h * self.temperature).astype(d.dtype) * times(d, xi), None
         return noise_of(key, self._noise_covariance(phase.position, d, v, h).astype(d.dtype))
 
@@ -173,7 +174,7 @@ def covariance_over(
 def noise_of(key: Any, covariance: Array) -> tuple[Array, Array]:
     """N(0, covariance), the matrix or its diagonal, and how many eigenvalues are set to zero."""
     variances, basis = (covariance, None) if covariance.ndim == 1 else eigen(covariance)
-    xi = jax.random.normal(key, variances.shape, variances.dtype)
+    xi = normal(key, variances.shape, variances.dtype)
     noise = jnp.sqrt(jnp.maximum(variances, 0)) * xi
     clipped = jnp.sum(variances < 0, dtype=jnp.int32)
     return (noise if basis is None else product(basis, noise)), clipped

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PyTree
 from .._checks import of_kind, scalar, schedule, truth
 from .._types import Position
 from ..arrays import product
+from ..random import normal
 from ..spaces import Space
 from .noise import NoiseCovariance, add_counts, check_left, known_covariance
 from .position_matrix import Divergence, PositionMatrix, dense, times
@@ -89,7 +90,7 @@ class RiemannianMomentum(Transition):
         covariance = covariance_over(phase.position, phase.covariance, self.noise_covariance)
         if covariance is None:
             deviation = jnp.sqrt(2 * h * self.friction * self.temperature).astype(v.dtype)
-            noise = deviation * times(root, jax.random.normal(key, v.shape, v.dtype))
+            noise = deviation * times(root, normal(key, v.shape, v.dtype))
             clipped = None
         else:
             left = self._noise_covariance(root, covariance, h)

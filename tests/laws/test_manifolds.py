@@ -99,7 +99,7 @@ def test_sphere_times_euclid():
         ]
     )
     start = {"x": POLE, "y": jnp.zeros(3)}
-    run = run_law(KEY, kernel, start, None, reduce=moments, **ARGS)
+    run = run_law(KEY, kernel, start, None, reduce=moments, **ARGS | {"num_steps": 6_000})
     check_law(run.trace.mean, [MEAN, 2.0, 7.0], 0.01)
 
 

@@ -1,6 +1,6 @@
 """Friction as a matrix: the maps and noises of its letters, exactly, and the laws of its words."""
 
-import math
+import sys
 from functools import partial
 
 import jax
@@ -43,9 +43,9 @@ H, TEMPERATURE = 0.3, 0.7
 def with_normals(function, *args):
     """`function(*args, z)`, a step of which the normals are the entries of z."""
     *args, z = args
-    take = lambda key, shape=(), dtype=float: z[: math.prod(shape)].reshape(shape).astype(dtype)
+    take = lambda word, dtype: z[: word.size].reshape(word.shape).astype(dtype)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jax.random, "normal", take)
+        patch.setattr(sys.modules["sgmc_jax.random.normal"], "from_word", take)
         return function(*args)
 
 

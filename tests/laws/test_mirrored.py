@@ -103,8 +103,8 @@ def test_the_second_moment_of_a_beta_law_at_a_large_step_size():
 @pytest.mark.full
 @pytest.mark.at_length
 def test_noise_too_large_by_a_tenth_is_seen(monkeypatch):
-    honest = mirrored._tree.normal_like
-    monkeypatch.setattr(mirrored._tree, "normal_like", lambda key, y: 1.1 * honest(key, y))
+    honest = mirrored.normal_like
+    monkeypatch.setattr(mirrored, "normal_like", lambda key, y: 1.1 * honest(key, y))
     with refused():
         test_the_second_moment_of_a_beta_law_at_a_large_step_size()
 

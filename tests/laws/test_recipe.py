@@ -11,6 +11,7 @@ from scipy.linalg import solve_discrete_lyapunov
 from scipy.stats import norm
 
 from sgmc_jax import EmpiricalFisher, Full, FunctionModel, Minibatch, recipe, sample, sgld
+from sgmc_jax.random import normal
 from sgmc_jax.transitions import Divergence, PositionMatrix
 from sgmc_jax.transitions.position_matrix import times
 from tests.laws.moments import Z, check_law, run_law
@@ -244,7 +245,7 @@ def test_a_step_of_the_thermostat():
     kernel, h = thermostat(0.1), 0.1
     step = jax.jit(lambda: kernel.step(KEY, kernel.init(KEY, z, None), None)[0])
     state = step()
-    noise = jax.random.normal(jax.random.split(KEY)[0], (2 * DIM + 1,))[DIM:-1]
+    noise = normal(jax.random.split(KEY)[0], (2 * DIM + 1,))[DIM:-1]
     expected = (
         x + h * v,
         v - h * x - h * xi * v + np.sqrt(2 * h * STRENGTH) * noise,

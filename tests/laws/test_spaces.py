@@ -111,7 +111,10 @@ def test_the_flow_in_single_precision(space, shape, dim):
         size = size * np.exp(1.3 * np.sqrt(space.squared_norm(x, v)))
     np.testing.assert_allclose(back, x, atol=REVERSAL * size)
     np.testing.assert_allclose(reversed_velocity, -v, atol=REVERSAL * size)
-    np.testing.assert_allclose(space.squared_norm(y, w), space.squared_norm(x, v), rtol=ENERGY)
+    energy = ENERGY
+    if isinstance(space, SPD):  # the roundings of a matrix, in its own metric
+        energy = ENERGY + 2**-23 * max(np.max(np.linalg.cond(np.asarray(z, float))) for z in (x, y))
+    np.testing.assert_allclose(space.squared_norm(y, w), space.squared_norm(x, v), rtol=energy)
 
 
 def test_a_flow_that_slows_by_a_hundred_thousandth_is_seen(monkeypatch):

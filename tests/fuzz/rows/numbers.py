@@ -25,6 +25,7 @@ def numbers() -> dict[str, Call]:
         "ksd": Call(s.ksd, {"positions": draws[0], "scores": -draws[0], "c": 1.0, "beta": -0.5}),
         "gamma": Call(random.gamma, {"key": key, "shape_parameter": np.ones(3)}),
         "poisson": Call(random.poisson, {"key": key, "rate": np.ones(3)}),
+        "normal": Call(random.normal, {"key": key}),
         "log_beta": Call(random.log_beta, {"key": key, "a": 1.0, "b": 2.0}),
         "von_mises_fisher": Call(
             random.von_mises_fisher,
