@@ -97,6 +97,15 @@ def _mixture(make: Callable, num: int = 500, dim: int = 2, **settings: Any) -> P
     return Problem(kernel, None, _points(num, dim))
 
 
+def _stochastic() -> Problem:
+    """Words, as the Cox-Ingersoll-Ross transitions of stochastic slices are of counts."""
+    family = DirichletCategorical(0.5, size=50)
+    kernel = slice_mixture(
+        DirichletProcess(1.0), family, capacity=16, weights="scir", step_size=1.0
+    )
+    return Problem(kernel, None, jnp.asarray(np.random.default_rng(0).integers(0, 50, 500)))
+
+
 def _diagonal(**settings: Any) -> Problem:
     kernel = hybrid_mixture(DirichletProcess(1.0, (1.0, 1.0)), NormalGamma(2), **settings)
     return Problem(kernel, None, _points(500, 2))
@@ -164,7 +173,7 @@ CASES: dict[str, Callable[[], Problem]] = {
     "collapsed_mixture": lambda: _mixture(collapsed_mixture),
     "split_merge": _split_merge,
     "slice_mixture": lambda: _mixture(slice_mixture),
-    "slice_mixture, scir weights": lambda: _mixture(slice_mixture, weights="scir", step_size=1.0),
+    "slice_mixture, scir weights": _stochastic,
     "hybrid_features, LinearGaussian": lambda: _features(LinearGaussian(6), blocks=4),
     "hybrid_features, FeatureLikelihood": lambda: _features(_likelihood(), blocks=4),
     "collapsed_features, LinearGaussian": lambda: _features(LinearGaussian(6), collapsed_features),

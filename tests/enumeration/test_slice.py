@@ -57,6 +57,18 @@ def test_all_partitions(process, batch_size):
     check(make(process, batch_size), process, num_steps=num_steps)
 
 
+def test_sticks_are_enough_once_their_rest_is_below_every_slice():
+    """As printed, until u* < 1 - sum w_j, they end before an atom that a point might move to."""
+    rng = np.random.default_rng(0)
+    sticks = rng.beta(1, 1.2, (5_000, 200))
+    rest = np.cumprod(1 - sticks, axis=1)
+    weights = sticks * rest / (1 - sticks)
+    least = rng.uniform(0, 0.3, (5_000, 1))
+    beyond = lambda enough: [np.any(w[k + 1 :] > u) for w, k, u in zip(weights, enough, least)]
+    assert not np.any(beyond(np.argmax(least > rest, axis=1)))
+    assert np.mean(beyond(np.argmax(least < rest, axis=1))) > 0.5
+
+
 @pytest.mark.full
 def test_a_random_concentration():
     """Gamma(2, 2), by quadrature."""

@@ -217,8 +217,9 @@ def words(capacity, **kwargs):
     return slice_bnb(PROCESS, DirichletCategorical(0.3, size=6), capacity=capacity, **kwargs)
 
 
-def same(one, other):
-    a, b = (x.trace.local["assignment"] for x in (one, other))
+def same(one, other, wrap="plain"):
+    traces = (x.trace["z"] if wrap == "gibbs" else x.trace for x in (one, other))
+    a, b = (trace.local["assignment"] for trace in traces)
     present = np.arange(9) < WORDS.size[:, None]
     assert np.array_equal(a[:, present], b[:, present])
 
@@ -230,6 +231,25 @@ def test_growth(prior, x64):
     grown, roomy = chain(4), chain(128)
     assert grown.capacity > 4
     same(grown, roomy)
+
+
+GROWING = {
+    "thin": (lambda make: thin(make(), 2), None),
+    "repeat": (lambda make: repeat(make(), 2), None),
+    "gibbs": (lambda make: gibbs(z=lambda rest: make()), {"z": None}),
+    "cycle": (lambda make: cycle(make(), make()), None),
+}
+
+
+@full
+@pytest.mark.parametrize("wrap", GROWING)
+def test_growth_in_combinators(wrap, x64):
+    around, start = GROWING[wrap]
+    make = lambda n: around(lambda: words(n, mass_prior=PRIOR))
+    chain = lambda n: sample(KEY, make(n), start, WORDS, num_steps=20)
+    grown, roomy = chain(16), chain(64)
+    assert grown.capacity > 16
+    same(grown, roomy, wrap)
 
 
 @full

@@ -60,6 +60,26 @@ def density(x, items):
     return GRAD.model.logprior(x) + 4 * jnp.sum(GRAD.model.loglik_batch(x, items))
 
 
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_two_chains_of_one_noise_approach_at_the_rate_of_the_drift(share, x64):
+    """Like (1 - m h)^K with the drift h grad U, and like (1 - m h / 2)^K with half of it."""
+    steep, h, num = np.array([1.0, 2.5, 4.0]), 0.1, 7  # the least is m
+    model = FunctionModel(lambda x: -0.5 * jnp.sum(steep * x**2))
+    kernel = sgld(Minibatch(model, Full()), share * h)
+
+    def end(x):
+        state = kernel.init(KEY, x, None)
+        for i in range(num):
+            state, _ = kernel.step(jax.random.fold_in(KEY, i), state, None)
+        return state.position
+
+    x, y = np.ones(3), np.array([3.0, 1.0, 1.0])  # apart where U is flattest
+    apart = np.linalg.norm(end(jnp.asarray(x)) - end(jnp.asarray(y))) / np.linalg.norm(x - y)
+    np.testing.assert_allclose(apart, (1 - share * h * steep.min()) ** num, rtol=1e-12)
+    faster = np.linalg.norm(end(jnp.asarray(x)) - end(jnp.asarray(x + 1))) / np.sqrt(3)
+    assert faster < apart  # m bounds the rate from below
+
+
 CLOSED_FORMS = {  # the variances at h = .2 and .6
     "sgld": (partial(sgld, GRAD), (0.7300, 1.7887)),
     "density": (partial(sgld, StochasticDensity(density, Uniform(2))), (0.7300, 1.7887)),

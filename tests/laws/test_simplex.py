@@ -20,6 +20,7 @@ from sgmc_jax import (
     sgrld_simplex,
 )
 from sgmc_jax.diagnostics import counts_variance, scir_inflation, scir_moments
+from sgmc_jax.random import cir
 from sgmc_jax.transitions import GeometricOrnsteinUhlenbeck
 from tests.laws.moments import check_law, fewer, run_law
 
@@ -83,6 +84,23 @@ def test_misprinted_moments_are_seen(moved):
     ]:
         with fails():
             check_moved(draws, mean, wrong)
+
+
+def test_what_a_move_adds_decays_in_the_moves_after_it():
+    """E theta_M = theta_0 e^(-M h) + (1 - e^-h) sum_m e^(-(M - m) h) a_m, with a shape a move."""
+    shapes, theta, kept = np.array([6.0, 2.0, 0.3]), 1.5, np.exp(-STEP)
+
+    def moved(key):
+        move = lambda log_theta, x: (cir(x[0], log_theta, x[1], STEP), None)
+        keys = jax.random.split(key, len(shapes))
+        return jax.lax.scan(move, jnp.log(theta), (keys, jnp.asarray(shapes)))[0]
+
+    draws = np.exp(np.asarray(jax.jit(jax.vmap(moved))(jax.random.split(KEY, 100_000)), float))
+    later = np.arange(len(shapes))[::-1]
+    mean = lambda power: theta * kept ** len(shapes) + (1 - kept) * np.sum(kept**power * shapes)
+    check_law(draws, mean(later), 0.03)
+    with fails():  # as printed, the other way round
+        check_law(draws, mean(later[::-1]), 0.03)
 
 
 def dirichlet_moments(state, info):
