@@ -16,6 +16,7 @@ _SUITES = (
     "d",
     "e",
     "mixture",
+    "clusters",
     "features",
     "slices",
     "geodesic",

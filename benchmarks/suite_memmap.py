@@ -26,7 +26,7 @@ import numpy as np
 
 from sgmc_jax import FunctionModel, Given, Minibatch, sample, sgld
 
-from .suite_memory import _high_water_mb
+from .suite_memory import high_water_mb
 from .table import Table, plain
 
 _DIM, _BATCH, _STEPS = 64, 1_000, 2_000
@@ -157,7 +157,7 @@ def _serve(path: str, allowed: int) -> None:
     warnings.simplefilter("ignore")  # so few steps are no sample
     for line in sys.stdin:
         if line.strip() == "peak":
-            print(_high_water_mb(), flush=True)
+            print(high_water_mb(), flush=True)
             continue
         num_chains, first = map(int, line.split())
         batches, began = rows.batches(first), time.perf_counter()

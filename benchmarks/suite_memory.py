@@ -51,10 +51,10 @@ def _sample_and_measure(num_items: int) -> float:
     centre = jnp.zeros(_DIM)
     kernel = sgld(ControlVariate(Minibatch(LINEAR, Uniform(1000)), centre), 1e-6)
     sample(jax.random.key(0), kernel, centre, (x, y), num_steps=200)
-    return _high_water_mb()
+    return high_water_mb()
 
 
-def _high_water_mb() -> float:
+def high_water_mb() -> float:
     """This process's peak resident memory."""
     status = Path("/proc/self/status")
     if status.exists():
