@@ -23,7 +23,7 @@ from ..common import Options, table
 from .features import draw
 
 NOISE, SCALE, MASS, PER_BLOCK = 0.5, 1.0, 1.0, 50
-CHAINS = 4
+CHAINS, ROUNDS = 4, 4
 
 
 def kernels(num_items: int, dim: int) -> dict[str, tuple[Kernel, int]]:
@@ -55,21 +55,40 @@ def record(state: Any, info: Any) -> Array:
     return jnp.stack([jnp.sum(jnp.any(z, axis=0)), jnp.sum(z)]).astype(jnp.float32)
 
 
-def measure(key: Array, kernel: Kernel, items: Any, start: Any, num: int) -> Found:
-    """Chains from the entries that made the data; as many steps as are kept go before."""
-    args = {"num_chains": CHAINS, "record": record, "chunk": num}
-    first = sample(key, kernel, start, items, num_steps=num, **args)
-    while True:  # until no slots are added, and nothing is compiled, in the steps that are timed
-        began = time.process_time()
-        last = sample(key, kernel, first, items, num_steps=num, **args)
-        seconds = (time.process_time() - began) / num / CHAINS
-        if last.capacity == first.capacity:
-            break
-        first = last
-    draws = np.asarray(last.trace, float)
+def measure(
+    key: Array, kernels: dict[str, tuple[Kernel, int]], items: Any, start: Any, num: int
+) -> dict[str, Found]:
+    """Chains from the entries that made the data; as many steps as are kept go before.
+
+    The kernels take turns, so that what else the machine does slows all of them alike.
+    """
+    chains, draws, seconds = {}, {name: [] for name in kernels}, dict.fromkeys(kernels, 0.0)
+    steps = {name: ROUNDS * max(1, times * num // ROUNDS) for name, (_, times) in kernels.items()}
+    args = {"num_chains": CHAINS, "record": record}
+    for name, (kernel, _) in kernels.items():
+        part = {"num_steps": steps[name], "chunk": steps[name] // ROUNDS}
+        chains[name] = sample(key, kernel, start, items, **part, **args)
+    for name in ROUNDS * list(kernels):
+        size = steps[name] // ROUNDS
+        while (
+            True
+        ):  # until no slots are added, and nothing is compiled, in the steps that are timed
+            before, began = chains[name], time.process_time()
+            part = {"num_steps": size, "chunk": size}
+            after = sample(key, kernels[name][0], before, items, **part, **args)
+            spent, chains[name] = time.process_time() - began, after
+            if after.capacity == before.capacity:
+                break
+        draws[name].append(np.asarray(after.trace))
+        seconds[name] += spent
+    return {name: _found(np.concatenate(draws[name], axis=1), seconds[name]) for name in kernels}
+
+
+def _found(draws: np.ndarray, seconds: float) -> Found:
+    """Of draws (chain, draw, 2)."""
     size = np.asarray(ess(draws.astype(np.float32)))
     errors = draws.std(axis=(0, 1)) / np.sqrt(size)
-    return Found(draws.mean(axis=(0, 1)), errors, size / (num * CHAINS * seconds), seconds)
+    return Found(draws.mean(axis=(0, 1)), errors, size / seconds, seconds / draws[..., 0].size)
 
 
 def run(options: Options) -> str:
@@ -81,9 +100,10 @@ def run(options: Options) -> str:
         problem = draw(num_items, num, dim, num / 5, NOISE, SCALE, seed=1)
         used = problem.features.any(axis=0)
         start = Dist({}, {"features": problem.features[:, used]})
-        for name, (kernel, times) in kernels(num_items, dim).items():
-            steps = times * base * 200 // num_items if num_items > 200 else times * base
-            found = measure(options.key, kernel, jnp.asarray(problem.items), start, max(steps, 40))
+        length = max(base * 200 // num_items, 40)
+        items = jnp.asarray(problem.items)
+        measured = measure(options.key, kernels(num_items, dim), items, start, length)
+        for name, found in measured.items():
             mean = [f"{m:.2f} +- {e:.2f}" for m, e in zip(found.means, found.errors)]
             speed = [f"{s:.2f}" for s in found.speeds]
             row = [f"{num_items:,}", dim, int(used.sum()), name, f"{1e3 * found.seconds:.2f}"]
