@@ -1,4 +1,4 @@
-"""Slice samplers of features: a sweep, beside its matrix products and `hybrid_features`."""
+"""Slice samplers: a sweep over features beside its matrix products, and sticks that end late."""
 
 from __future__ import annotations
 
@@ -10,21 +10,30 @@ import numpy as np
 from jax import Array
 
 from sgmc_jax import sample
-from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, slice_features
+from sgmc_jax.bnp import (
+    BetaBernoulli,
+    LinearGaussian,
+    NormalInverseWishart,
+    PitmanYor,
+    hybrid_features,
+    slice_features,
+    slice_mixture,
+)
 from sgmc_jax.collective import Dist
 
-from .table import Line, Table, compare
-from .timing import Case, num_blocks, race
+from .table import Line, Table, compare, plain
+from .timing import Case, clock, num_blocks, race
 
 _KEY = jax.random.key(0)
 _DIM, _FEATURES, _CAPACITY = 64, 32, 64
 _NOISE = 0.5
 _SIZES = (10_000, 100_000, 1_000_000)
 _BAR = 3.0  # times the products
+_STICK_STEPS, _SLOTS, _STICK_SECONDS = 500, 64, 5.0
 
 
 def run(scale: float, rounds: int) -> list[Table]:
-    """A table; a million items on a GPU only."""
+    """Two tables; a million items on a GPU only."""
     sizes = _SIZES if jax.default_backend() == "gpu" else _SIZES[:2]
     cases, lines = {}, []
     for n in sizes if scale == 1 else [500]:
@@ -38,7 +47,32 @@ def run(scale: float, rounds: int) -> list[Table]:
         "matrix products are a step's own: residuals before and after, theirs with features, and "
         f"the statistics. Blocks of {sizes[0] // num_blocks(sizes[0])} items."
     )
-    return [compare("Slices. A sweep", note, "ms", "sweep", race(cases, rounds), lines)]
+    sweeps = compare("Slices. A sweep", note, "ms", "sweep", race(cases, rounds), lines)
+    return [sweeps, _late_sticks(rounds)]
+
+
+def _late_sticks(rounds: int) -> Table:
+    """Sticks of a Pitman-Yor process with discount .35, which fall off like a power."""
+    kernel = slice_mixture(PitmanYor(0.4, 0.35), NormalInverseWishart(1))
+    points = jnp.array([[-2.0], [-1.8], [0.1], [1.9], [2.2]])
+    slots, seconds = [], []
+    for seed in range(rounds):
+        for key in jax.random.split(jax.random.key(seed), 2):  # the first compiles
+            began = clock()
+            run = sample(key, kernel, None, points, num_steps=_STICK_STEPS, num_chains=4)
+            spent = clock() - began
+            slots.append(run.capacity)
+        seconds.append(spent)
+    most, middle = max(slots), float(np.median(seconds))
+    rows = [
+        plain("slots", f"{most}", f"<= {_SLOTS}", most <= _SLOTS),
+        plain("second call", f"{middle:.2f} s", f"< {_STICK_SECONDS:g} s", middle < _STICK_SECONDS),
+    ]
+    note = (
+        f"`slice_mixture` of five points, concentration .4, discount .35: four chains of "
+        f"{_STICK_STEPS} steps; the most slots of {2 * rounds} runs, and the time of one."
+    )
+    return Table("Slices. Sticks that end late", note, ["case", "measured", "bar", "met"], rows)
 
 
 def _cases(n: int) -> tuple[Case, Case, Case]:
