@@ -359,7 +359,7 @@ def test_what_is_clipped_is_counted(make, full):
 
 @pytest.mark.full
 @pytest.mark.parametrize("word", some_fast(("ABOBA", "AFBNFA", "EA"), ("AFBNFA",)))
-def test_a_position_may_be_a_matrix_itself(word):
+def test_a_position_may_be_a_matrix_itself(word, x64):
     """Of whatever form position, covariance and friction are, V is one: the same chain."""
     model = FunctionModel(
         lambda x: -0.5 * jnp.sum(x**2),
@@ -375,7 +375,7 @@ def test_a_position_may_be_a_matrix_itself(word):
         run = sample(KEY, kernel, jnp.zeros(shape), y, num_steps=4, record=record)
         ends.append(run.trace)
     for position, clipped in ends:
-        np.testing.assert_allclose(position, ends[0][0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(position, ends[0][0], rtol=1e-9, atol=1e-9)
         # without a temperature all that is subtracted is clipped, one direction or four
         assert clipped[0] == 0 and np.all(clipped[1:] >= 1) and np.all(clipped[1:] <= 4)
 
