@@ -10,7 +10,6 @@ import numpy as np
 from jax import Array
 
 from sgmc_jax import sample
-from sgmc_jax._compiler import quick_options
 from sgmc_jax.bnp import (
     BetaBernoulli,
     LinearGaussian,
@@ -111,5 +110,5 @@ def _steps(kernel: Any, features: np.ndarray, x: Array, num: int = 4) -> Case:
     start = Dist({}, {"features": features})
     state = sample(_KEY, kernel, start, x, num_steps=3, record=lambda state, info: info.active)
     assert state.capacity == _CAPACITY
-    compiled = jax.jit(steps, compiler_options=quick_options())  # as `sample` compiles it
+    compiled = jax.jit(steps)
     return Case(lambda: compiled(state.state, x), num)
