@@ -224,7 +224,8 @@ def check_noisy(dim, kappa, name, h=0.05, noise=10.0):
     mean = RATIO[dim, kappa]
     square = 1 - (dim - 1) * mean / kappa
     height = lambda state, info: jnp.stack([state.position[0], state.position[0] ** 2])
-    args = ARGS | {"num_steps": 4_000}
+    burn_in = round(10 / h)  # a thermostat takes a while to come to rest
+    args = ARGS | {"num_steps": 4_000 + burn_in, "burn_in": burn_in}
     kernel = NOISY[name](grad, Sphere(), h, noise)
     run = run_law(KEY, kernel, start, items, reduce=height, **args)
     check_law(run.trace.mean, [mean, square], 0.01)
