@@ -116,7 +116,7 @@ def auxiliary_mixture(
         family: the family of a cluster's items; of its methods `draw` and `scores` are used.
         auxiliary: m, the number of auxiliary components.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
-            the chain does not depend on it.
+            the chain does not depend on it, its start given.
 
     State, Info:
         those of `hybrid_mixture`, all items in one block; it is serial, for one shard.

@@ -271,7 +271,7 @@ def slice_bnb(
             restricted to a <= 1; that of the process is then its first value.
         decay: how far slices reach, in clusters.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
-            the chain does not depend on it.
+            the chain does not depend on it, its start given.
 
     State:
         `position = Dist(shared, local)`: `local["assignment"]`, as of `hybrid_hdp`, (G, L) int32;

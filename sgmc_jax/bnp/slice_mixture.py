@@ -97,7 +97,7 @@ def slice_mixture(
         warm_start: W, the first steps of a run with `"gibbs"` from batches, which have no law to
             keep: burn them in. Five passes over the data are enough.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
-            the chain does not depend on it.
+            the chain does not depend on it, its start given.
 
     State:
         `position = Dist(shared, local)`: the hyper-parameters, and `local["assignment"]`, (N,)

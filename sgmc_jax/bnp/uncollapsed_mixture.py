@@ -124,7 +124,7 @@ def uncollapsed_mixture(
         family: the conjugate family of a cluster's items.
         tail: U, the number of fresh atoms.
         capacity: the number of slots to begin with; the runner doubles it until K + U fit, and
-            the chain does not depend on it.
+            the chain does not depend on it, its start given.
 
     State, Info:
         those of `hybrid_mixture`, all items in one block.

@@ -226,7 +226,7 @@ def hybrid_hdp(
         blocks: P, the blocks of groups; a multiple of the engine's shards. 1 for `Demotion()`.
         local_sweeps: L, the sweeps over every block in a step.
         capacity: the number of slots for clusters to begin with; the runner doubles it when it is
-            used up, and the chain does not depend on it.
+            used up, and the chain does not depend on it, its start given.
 
     State:
         `position = Dist(shared, local)`: the concentrations, `weights` (K,) and `rest` in `shared`;

@@ -175,7 +175,7 @@ def hybrid_mixture(
         blocks: P, the number of blocks; a multiple of the engine's shards. 1 for `Demotion()`.
         local_sweeps: L, the sweeps over the designated block in a step.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
-            the chain does not depend on it.
+            the chain does not depend on it, its start given.
 
     State:
         `position = Dist(shared, local)`: the hyper-parameters, and `local["assignment"]`, (N,)
