@@ -33,11 +33,11 @@ def run(scale: float, rounds: int) -> list[Table]:
     bar = f"< {_SECONDS:g} s and 2 GiB, both"
     memory = f"{both:.2f} s, {figure['memory']:,.0f} MB"
     rows = [
-        plain("similarity", seconds("similarity"), "", True),
-        plain("point_estimate", seconds("point_estimate"), "", True),
+        ["similarity", seconds("similarity"), "", ""],
+        ["point_estimate", seconds("point_estimate"), "", ""],
         plain("both, and the peak", memory, bar, both < _SECONDS and figure["memory"] < _MEMORY_MB),
         plain(f"predictive of {_NEW:,} points", seconds("predictive"), *_bar(figure["predictive"])),
-        plain("the same, the first time", seconds("first predictive"), "", True),
+        ["the same, the first time", seconds("first predictive"), "", ""],
     ]
     note = (
         f"{num_items:,} items in the plane, {_DRAWS} draws of about {_CLUSTERS} clusters. CPU "
