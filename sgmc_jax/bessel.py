@@ -25,6 +25,7 @@ _DEBYE = (  # the coefficients of p^k, p^(k+2), ... of u_k
     (3675 / 32768, -96833 / 40960, 144001 / 16384, -7436429 / 663552, 37182145 / 7962624),
 )
 _STEPS = {"float32": 10, "float64": 24}  # how far above its order a function is expanded
+_PIECES = ((-0.5, 1.0), (1.0, 4.0))  # of orders; on either the remainder below is a polynomial
 
 
 def log_bessel_i(order: ArrayLike, argument: ArrayLike) -> Array:
@@ -40,8 +41,8 @@ def log_bessel_i(order: ArrayLike, argument: ArrayLike) -> Array:
 
     Args:
         order: nu >= -1/2, whole or not; a number or an array. The log Gamma of one with values is
-            found in double precision; of one that is traced in its own, which costs another 3e-7
-            below nu = 4. There is no derivative in it.
+            found in double precision, of one that is traced in its own. There is no derivative
+            in it.
         argument: x >= 0, of a shape that broadcasts against `order`.
 
     Returns:
@@ -149,16 +150,35 @@ def _arguments(order: ArrayLike, argument: ArrayLike) -> tuple[Array, Array]:
 def _gamma_remainder(nu: Array | np.ndarray) -> Array | np.ndarray:
     """log Gamma(nu + 1) - nu log max(nu, 1) + nu; of NumPy's arrays in double precision."""
     if isinstance(nu, np.ndarray):
-        wide = nu.astype(np.float64)
-        exact = host_gammaln(wide + 1) - wide * np.log(np.maximum(wide, 1)) + wide
-        return exact.astype(nu.dtype)
+        return _exact_remainder(nu.astype(np.float64)).astype(nu.dtype)
     edge = _STIRLING_FROM[str(nu.dtype)]
     z, a = jnp.maximum(nu, edge), jnp.minimum(nu, edge)
     u = 1 / (z * z)
     tail = (1 / 12 - u * (1 / 360 - u * (1 / 1260 - u * (1 / 1680 - u / 1188)))) / z
     large = (math.log(2 * math.pi) + jnp.log(z)) / 2 + tail
-    small = gammaln(a + 1) - a * jnp.log(jnp.maximum(a, 1)) + a
+    if nu.dtype == jnp.float32:  # JAX's log Gamma is off by 3e-7 there
+        small = jnp.where(a < 1, *(_on_piece(a, piece) for piece in range(len(_PIECES))))
+    else:
+        small = gammaln(a + 1) - a * jnp.log(jnp.maximum(a, 1)) + a
     return jnp.where(nu >= edge, large, small)
+
+
+def _exact_remainder(nu: np.ndarray) -> np.ndarray:
+    return host_gammaln(nu + 1) - nu * np.log(np.maximum(nu, 1)) + nu
+
+
+_ON_PIECES = [
+    np.polynomial.Chebyshev.interpolate(_exact_remainder, 16, piece).convert(
+        domain=piece, kind=np.polynomial.Polynomial, window=(-1, 1)
+    )
+    for piece in _PIECES
+]
+
+
+def _on_piece(nu: Array, piece: int) -> Array:
+    low, high = _PIECES[piece]
+    t = (2 * nu - (low + high)) / (high - low)
+    return jnp.polyval(jnp.asarray(_ON_PIECES[piece].coef[::-1], nu.dtype), t)
 
 
 class _Values(NamedTuple):

@@ -239,7 +239,7 @@ def test_logarithm(dtype, x64):
     assert np.max(error(log_bessel_i(nu, x), LOG_I, dtype)) < BOUND[dtype][0]
     assert np.max(error(log_bessel_i(jnp.asarray(nu), x), LOG_I, dtype)) < BOUND[dtype][0]
     traced = jax.jit(log_bessel_i)(nu, x)
-    assert np.max(error(traced, LOG_I, dtype)) < 2 * BOUND[dtype][0]
+    assert np.max(error(traced, LOG_I, dtype)) < BOUND[dtype][0]
 
 
 @both_types
@@ -276,7 +276,7 @@ def test_where_the_logarithm_changes_sign(order, argument, log_i, ratio):
     nu, x = np.float32(order), np.float32(argument)
     change = 2.0**-23 * (order + argument * ratio)
     assert abs(float(log_bessel_i(nu, x)) - log_i) < 3e-7 * max(1, abs(log_i)) + change
-    assert abs(float(jax.jit(log_bessel_i)(nu, x)) - log_i) < 6e-7 * max(1, abs(log_i)) + change
+    assert abs(float(jax.jit(log_bessel_i)(nu, x)) - log_i) < 3e-7 * max(1, abs(log_i)) + change
     np.testing.assert_allclose(bessel_ratio(nu, x), ratio, rtol=3e-7)
 
 
