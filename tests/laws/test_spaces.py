@@ -158,6 +158,25 @@ PULLS = {
 BOTH = Product({"sphere": Sphere(), "plane": Hyperboloid(), "scale": Positive()})
 
 
+LIKE = {"sphere": points(3), "plane": points(3), "scale": points(2)}
+
+
+@pytest.mark.parametrize("dtype, rounding", [("float32", 1e-6), ("float64", 1e-14)])
+def test_the_flow_of_a_product_is_that_of_its_parts(dtype, rounding, x64):
+    x = BOTH.random_point(KEY, jax.tree.map(lambda leaf: leaf.astype(dtype), LIKE))
+    v = BOTH.normal(OTHER, x)
+    found = jax.jit(lambda x, v: BOTH.flow(x, v, 1.3))(x, v)
+    speed = 0.0
+    for name, space in BOTH.spaces.items():
+        wanted = space.flow(x[name], v[name], 1.3)
+        for tree, leaf in zip(found, wanted, strict=True):
+            assert tree[name].dtype == dtype
+            size = np.max(np.abs(leaf))
+            np.testing.assert_allclose(tree[name], leaf, rtol=0, atol=rounding * size)
+        speed += float(space.squared_norm(x[name], v[name]))
+    np.testing.assert_allclose(BOTH.squared_norm(x, v), speed, rtol=rounding)
+
+
 @pytest.mark.parametrize(
     "space, like, steps",
     [
@@ -170,7 +189,7 @@ BOTH = Product({"sphere": Sphere(), "plane": Hyperboloid(), "scale": Positive()}
                 (Simplex(), points(3)),
                 (Hyperboloid(), points(3)),
                 (SPD(), points(3, 3)),
-                (BOTH, {"sphere": points(3), "plane": points(3), "scale": points(2)}),
+                (BOTH, LIKE),
             ]
         ),
     ],
