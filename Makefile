@@ -53,7 +53,7 @@ bench: $(VENV)/.experiments  ## the benchmarks
 notebooks: $(VENV)/.test  ## run every notebook from top to bottom
 	$(if $(wildcard notebooks/*.py),$(PY) -m jupytext --quiet --to ipynb notebooks/*.py)
 	$(PYTEST) --nbmake --nbmake-timeout=900 --overwrite notebooks/*.ipynb
-	$(PY) -m tests.untimed notebooks/*.ipynb
+	$(PY) -m tests.strip_notebooks notebooks/*.ipynb
 
 docs: $(VENV)/.docs  ## the HTML pages, in docs/_build/html; a warning is an error
 	$(PY) -m sphinx -q -W --keep-going -b $(BUILDER) docs docs/_build/$(BUILDER)

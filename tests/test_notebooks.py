@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 jupytext = pytest.importorskip("jupytext")
+nbformat = pytest.importorskip("nbformat")
+from tests.strip_notebooks import strip  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 SCRIPTS = sorted(FOLDER.glob("*.py"))
@@ -22,6 +24,15 @@ def test_what_is_stored_is_what_the_script_says(script):
     stored = script.with_suffix(".ipynb")
     assert sources(stored) == sources(script)
     assert any(cell.get("outputs") for cell in jupytext.read(stored).cells)
+
+
+def test_what_is_of_one_run_alone_is_not_stored():
+    place = "/scratch/ipykernel_12/345.py:6: UserWarning: chains are hot\n"
+    output = nbformat.v4.new_output("stream", name="stderr", text=place)
+    cell = nbformat.v4.new_code_cell("1", metadata={"execution": {}}, outputs=[output])
+    strip(nbformat.v4.new_notebook(cells=[cell]))
+    assert output.text == "UserWarning: chains are hot\n" and not cell.metadata
+    assert not any("ipykernel_" in path.read_text() for path in FOLDER.glob("*.ipynb"))
 
 
 def test_a_script_with_another_line_is_told(tmp_path):
