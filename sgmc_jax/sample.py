@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from . import _checks, _tree
-from ._code import told_of_code
 from ._functions import must_take
 from ._types import Data, Kernel, Keys, Position
 from .checkpoint import Checkpoint, fingerprint
@@ -21,6 +20,7 @@ from .contract import Contract
 from .engines import Engine, num_rows
 from .run import MadeWith, Run
 from .runner.chains import Chains, one_kernel
+from .runner.code import told_of_code
 from .runner.guard import guarded_step
 from .runner.host import Host
 from .runner.keys import must_be_index, root, roots_of, step_keys

@@ -13,13 +13,13 @@ from jaxtyping import Array, PyTree
 
 from . import _checks, _returned, _tree
 from ._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
-from ._word import carries, check_noise, check_word, num_estimates
 from .collective import holds_collective
 from .contract import Contract, times
 from .spaces import Euclidean, Space
 from .spaces.space import as_space
 from .transitions import Phase, Transition, check_phase
 from .transitions.noise import add_counts
+from .transitions.word import carries, check_noise, check_word, num_estimates
 
 
 class SplittingState(NamedTuple):

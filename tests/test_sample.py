@@ -37,9 +37,9 @@ from sgmc_jax import (
     sgld,
     thin,
 )
-from sgmc_jax._code import code_of
 from sgmc_jax._types import as_keys
 from sgmc_jax.collective import as_shard
+from sgmc_jax.runner.code import code_of
 
 KEY = jax.random.key(0)
 ROOT = Path(__file__).resolve().parents[1]
@@ -592,7 +592,9 @@ def test_code_is_the_same_in_another_process(tmp_path):
         "    return f(n - 1) if n in {'a', 'b', 'c', 'd'} else count\n\n\n"
         "f = lambda x, y=lock: (count, x, lock, {'a': 1.5, 'b': (2, None)})\n"
     )
-    command = "import own; from sgmc_jax._code import code_of; print(code_of((own.count, own.f)))"
+    command = (
+        "import own; from sgmc_jax.runner.code import code_of; print(code_of((own.count, own.f)))"
+    )
     paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parent.parent)])
     told = set()
     for seed in "12":
@@ -621,7 +623,7 @@ def test_a_model_whose_code_has_changed_is_another_run(tmp_path):
 def test_another_version_of_python_goes_on(tmp_path, monkeypatch):
     args = {"checkpoint": tmp_path, "num_steps": 4}
     run_sgld(**args)
-    monkeypatch.setattr("sgmc_jax._code.VERSION", "Python 3.99")
+    monkeypatch.setattr("sgmc_jax.runner.code.VERSION", "Python 3.99")
     assert run_sgld(checkpoint=tmp_path, num_steps=6).num_steps == 6
 
 

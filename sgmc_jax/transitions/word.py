@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import _checks
-from ._types import Estimator
-from .transitions import Transition
+from .. import _checks
+from .._types import Estimator
+from .transition import Transition
 
 
 def check_word(word: Any, pieces: Any) -> None:

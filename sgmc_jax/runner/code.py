@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jaxtyping import PyTree
 
-from .checkpoint import contents
+from ..checkpoint import contents
 
 # of these the version may change between two runs: their functions are known by name
 _LIBRARIES = ("sgmc_jax", "jax", "jaxlib", "equinox", "optax", "numpyro", "numpy", "builtins")
