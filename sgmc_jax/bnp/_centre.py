@@ -31,14 +31,18 @@ def about_data(family: Family, data: PyTree, comm: Collective) -> Family:
     if isinstance(items, Groups):
         items, some = jax.tree.map(lambda x: x[:, 0], items.items), items.size > 0
     j = jnp.arange(_LANDMARKS)
+    # j N / 15 rounded down, by parts: j N itself may overflow
     local = j * (shard.total // _LANDMARKS) + j * (shard.total % _LANDMARKS) // _LANDMARKS
     local = local - shard.start
     mine = (local >= 0) & (local < shard.size)
     place = jnp.where(mine, local, 0)
     rows = real_array(items)[place].reshape(_LANDMARKS, -1)
+    # an empty group has no item: infinity is sorted past the others
     rows = jnp.where(some[place, None], rows, jnp.inf)
+    # each is on one shard, so that sums are exact
     rows = comm.psum(jnp.where(mine[:, None], rows, 0))
     num = jnp.sum(jnp.isfinite(rows[:, 0]))
+    # the lower one of two in the middle; if no group has an item there is none
     centre = jnp.where(num > 0, jnp.sort(rows, axis=0)[(num - 1) // 2], family.centre)
     return family.about(centre)
 

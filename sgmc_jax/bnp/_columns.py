@@ -51,17 +51,21 @@ def in_order(used: Weighed, empty: Weighed) -> Ordered:
     last point that was drawn.
     """
     capacity, number = used.place.shape[0], empty.place.shape[0]
+    # one more than there are slots: the first atom without one bounds what is known
     first = jnp.argsort(~empty.known, stable=True)[: capacity + 1]
     found = jnp.arange(capacity + 1) < jnp.sum(empty.known)
     places = jnp.where(found, empty.place[first], jnp.inf)
     free = ~used.known
+    # from here on the series has atoms without a slot, or not drawn at all
     end = jnp.minimum(places[jnp.sum(free)], empty.place[number - 1])
+    # the number of the empty atom that a free slot is given
     turn = jnp.cumsum(free) - 1
 
     def by_slot(own: Array, others: Array) -> Array:
         return jnp.where(free, others[turn], own)
 
     place = by_slot(used.place, places)
+    # an atom in use past the end has no rank yet: it is `lost`
     within = place < end
     order = jnp.argsort(jnp.where(within, place, jnp.inf))
     atoms = Ordered(
@@ -74,6 +78,7 @@ def in_order(used: Weighed, empty: Weighed) -> Ordered:
     )
     if empty.blank is None:
         return atoms
+    # indices without an atom take no slot, but ranks count them
     till = jnp.cumsum(empty.blank & (empty.place < end), dtype=jnp.int32)
     before = jnp.searchsorted(empty.place, place[order])  # points before each of the order
     blanks = jnp.where(before > 0, till[before - 1], 0)

@@ -109,6 +109,7 @@ def whole_labels(name: str, labels: Any) -> np.ndarray:
 def by_appearance(labels: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
     """The partition with its clusters numbered in the order in which items first show them."""
     _, first, own = np.unique(labels, return_index=True, return_inverse=True)
+    # the rank of a label's first item among those of all labels
     return np.argsort(np.argsort(first))[own]
 
 

@@ -17,9 +17,11 @@ def swap_neighbours(
     Accepted with probability min(1, (w_j / w_{j+1})^(m_{j+1} - m_j)); without it large clusters
     hardly ever come first.
     """
+    # weights stay with their terms: clusters move among them
     log_ratio = log_weights[:-1] - log_weights[1:]
     uniforms = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
     index = jnp.arange(len(order))
+    # pairs of one parity have no term in common, and are exchanged at once
     for parity in (0, 1):
         sizes = counts[order]
         gain = (sizes[1:] - sizes[:-1]) * log_ratio

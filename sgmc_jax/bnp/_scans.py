@@ -123,6 +123,7 @@ class RandomScan(AllPoints):
     def batch(self, key: Any, shard: Shard, comm: Collective) -> Batch:
         """The shard's part of a random batch, drawn among its own points."""
         own, rest = divmod(self.size, comm.size)
+        # rows for the larger share, where shares differ; of which some may be padding then
         num = min(own + (rest > 0), shard.capacity)
         rows = random_subset(comm.local_key(key), num, shard.size, shard.capacity)
         items = jax.tree.map(lambda x: x[rows], shard.items)
@@ -131,6 +132,7 @@ class RandomScan(AllPoints):
             turn_key = jax.random.fold_in(key, comm.size)
             turn = jax.random.randint(turn_key, (), 0, comm.size)
             own = own + ((comm.index() + turn) % comm.size < rest)
+        # a shard with fewer points than its share moves them all
         return Batch(rows, items, jnp.arange(num) < jnp.minimum(own, shard.size), chance)
 
     def follow(
@@ -144,6 +146,7 @@ class RandomScan(AllPoints):
 
     def _changed(self, own: Summing, before: SliceSums, batch: Batch, move: Move) -> SliceSums:
         gains = own.gains(batch, move.old, move.new)._replace(overflow=move.overflow)
+        # an overflow is that of one step
         before = before._replace(overflow=jnp.zeros_like(move.overflow))
         sums = optax.tree.add(before, own.comm.sum(gains))
         # what rounding has left of a cluster's sums is no part of an empty one's
@@ -152,6 +155,7 @@ class RandomScan(AllPoints):
 
     def _ends(self, count: Any, shard: Shard, comm: Collective) -> Array:
         """Whether the step ends some passes over the data."""
+        # rows are counted, padding too: all shards must agree, and need not ask
         period = max(1, _EPOCHS * shard.capacity * comm.size // self.size)
         return count % period == period - 1
 
@@ -191,6 +195,7 @@ class OnlineEM(RandomScan):
         averaged = lambda: self._averaged(own, count, before, shard, batch, move)
         anew = lambda: AllPoints.follow(self, own, count, before, shard, batch, move)
         changed = lambda: self._changed(own, before, batch, move)
+        # averages are of no labels: the last step of the warm start counts them
         left = self.steps - 1 - count
         recounted = (left == 0) | self._ends(count, shard, own.comm)
         case = jnp.where(left > 0, 0, jnp.where(recounted, 1, 2))
@@ -199,6 +204,7 @@ class OnlineEM(RandomScan):
     def _averaged(
         self, own: Summing, count: Any, before: SliceSums, shard: Shard, batch: Batch, move: Move
     ) -> SliceSums:
+        # padding of a batch has logits like a point, but no weight
         expected = jax.nn.softmax(move.logits, axis=0) * batch.real
         sums = expected.sum(1), own.family.statistics(batch.items, expected)
         share = self.size / (shard.capacity * own.comm.size)
@@ -209,11 +215,13 @@ class OnlineEM(RandomScan):
             scaled_up(own.comm, shard, batch, sums),
         )
         lost = own.comm.sum(move.overflow)
+        # sizes must be whole for the draws of weights; statistics need not
         return SliceSums(round_at_random(move.key, counts), statistics, lost)
 
 
 def scaled_up(comm: Collective, shard: Shard, batch: Batch, own: PyTree) -> PyTree:
     """Sums over all points, estimated from those over the shard's batch."""
+    # N_s / n_s of the shard's own, and without bias where it may move none
     weight = shard.size / (batch.chance * jnp.maximum(jnp.sum(batch.real), 1))
     real = lambda x: weight.astype(jnp.promote_types(x.dtype, jnp.float32))
     return comm.sum(jax.tree.map(lambda x: real(x) * x, own))

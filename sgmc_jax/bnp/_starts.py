@@ -34,6 +34,7 @@ def start_position(process: Process, position: Any, num_items: int) -> Dist:
         labels = jnp.zeros(num_items, jnp.int32)
     elif isinstance(position, Dist):
         hyper, labels = hyper | position.shared, local_part(position, "assignment")
+        # a position's numbers count only where they are random
         hyper = pinned(hyper, process)
     labels = jnp.asarray(labels, jnp.int32)
     if labels.shape != (num_items,):
@@ -46,6 +47,7 @@ def start_position(process: Process, position: Any, num_items: int) -> Dist:
 
 def check_start(family: Family, capacity: int, position: Any, data: PyTree) -> None:
     """Raise unless the items suit the family, and given labels the slots."""
+    # the whole has been checked before it was split
     if isinstance(data, Shard):
         return
     family.check(data)
@@ -138,6 +140,7 @@ def start_features(position: Any, num_items: int, dtype: Any, capacity: int) -> 
             f"position must have a row for each of {num_items} items, as Dist({{}}, "
             f'{{"features": features}}) where they are on shards: got the shape {features.shape}'
         )
+    # a column of zeros is a free slot
     return jnp.pad(features.astype(dtype), ((0, 0), (0, capacity - features.shape[1])))
 
 
@@ -182,6 +185,7 @@ def check_group_labels(position: Any, present: np.ndarray, capacity: int) -> Non
             f"position must have a label for each item, of shape {present.shape}, got shape "
             f"{jnp.shape(labels)}"
         )
+    # past a group's size anything may stand
     labels = np.asarray(labels)[present]
     if labels.dtype.kind not in "buif" or not np.array_equal(labels, np.floor(labels)):
         raise ValueError(f"position must have a label in whole numbers, got {labels.dtype}")

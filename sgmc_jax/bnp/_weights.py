@@ -119,6 +119,7 @@ class ProcessWeights(Weights):
         # each with what comes after it integrated out, places and empty atoms too
         shared = self.process.redraw(hyper_key, shared, counts, num)
         log_weight = self.process.draw_weights(weight_key, shared, counts, num)
+        # places are drawn anew, of the new hyper-parameters: only weights are known of an atom
         series = self.series.of(self.process.measure(shared))
         v, place = series.lift(place_key, self.process.log_size(log_weight))
         return shared, Weighed(log_weight, v, place, counts > 0)
@@ -127,6 +128,7 @@ class ProcessWeights(Weights):
         series, process = self.series.of(self.process.measure(shared)), self.process
         v, place, log_theta, keep = _arrivals(key, series, number)
         log_weight = process.log_weight(log_theta)
+        # an atom is empty with the probability that n entries are 0
         known = keep <= jnp.exp(num * process.log_absent(log_weight))
         return Weighed(log_weight, v, place, known & (log_theta > -jnp.inf))
 
@@ -201,6 +203,7 @@ class SeriesWeights(Weights):
     ) -> tuple[dict[str, Any], Weighed]:
         mass_key, move_key, lift_key = jax.random.split(key, 3)
         used = counts > 0
+        # any point will do for a free slot, whose moves mean nothing
         v, g = (jnp.where(used, shared["series"][name], 1.0) for name in ("v", "g"))
         # before the moves, which are at the new mass; no empty atom is known yet
         shared, g = self._redraw_mass(mass_key, shared, g, jnp.sum(used), num)
@@ -213,6 +216,7 @@ class SeriesWeights(Weights):
             scale_key, normal_key, v_key, accept_key = jax.random.split(key, 4)
             scale = scale_of_move(slot_uniform(scale_key, v.shape, v.dtype))
             proposal = g * jnp.exp(scale * slot_normal(normal_key, v.shape, v.dtype))
+            # tests of both moves, by slot: atoms in use are independent
             u, w = slot_uniform(accept_key, (*v.shape, 2), v.dtype).T
             new = at(v, proposal)
             taken = jnp.log(u) < new - old + jnp.log(proposal / g)  # a walk in log g: its Jacobian
@@ -240,10 +244,12 @@ class SeriesWeights(Weights):
         (shape, rate), old = self.mass_prior, shared["mass"]
         each = self.series.exposure(self.counts, num)
         mass = (gamma(key, shape + number) / (rate + each)).astype(old.dtype)
+        # tau is of g / a: weights stay as they are, and so does the law of the entries
         return shared | {"mass": mass}, g * (mass / old)
 
     def empty(self, key: Any, shared: dict[str, Any], number: int, num: Any) -> Weighed:
         v, place, log_theta, keep = _arrivals(key, self.at(shared), number)
+        # log h(0 | 0) = 0: an index without an atom is never thinned out
         known, some = keep <= jnp.exp(num * self.counts.log_absent(log_theta)), log_theta > -jnp.inf
         return Weighed(log_theta, v, place, known & some, ~some if self.series.may_end else None)
 
@@ -256,6 +262,7 @@ def scale_of_move(uniforms: Array) -> Array:
 
 def _points(capacity: int) -> int:
     """How many points of a series are drawn for so many slots."""
+    # thinning leaves fewer; if these are too few for a row's level, that is flagged
     return 4 * capacity + 32
 
 

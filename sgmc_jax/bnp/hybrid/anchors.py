@@ -56,7 +56,9 @@ class Anchors(NamedTuple):
         real: Array,
     ) -> Int[Array, " K"]:
         """The rank, in its block, of each atom's anchor, for items with a label each."""
+        # off the block where an atom begins no item is its anchor, however early it comes there
         begins = real & (self.block_rank[block] == self.atom_rank[labels])
+        # padding has a label too, but anchors nothing
         never = jnp.full(len(self.atom_rank), _NEVER)
         return never.at[labels.ravel()].min(jnp.where(begins, rank, _NEVER).ravel())
 
@@ -64,6 +66,7 @@ class Anchors(NamedTuple):
         self, block: Int[Array, " n"], rank: Int[Array, " n"], has: Bool[Array, "K n"]
     ) -> Int[Array, " K"]:
         """The same for items with any number of atoms each."""
+        # no mask is needed here: padding has no entries
         begins = has & (self.block_rank[block] == self.atom_rank[:, None])
         return jnp.min(jnp.where(begins, rank, _NEVER), axis=1, initial=_NEVER)
 
@@ -78,7 +81,9 @@ class Anchors(NamedTuple):
             first: the rank of each atom's anchor, of `by_label` or `by_entry`.
         """
         begins, here = self.atom_rank[:, None], self.block_rank[block]
+        # an atom that begins in a later block, or nowhere, is closed to all of this one
         begun = jnp.where(begins == here, first[:, None], _NEVER)
+        # ranks begin at 0: past -1 are all items of the block
         return jnp.where(begins < here, -1, begun)
 
 
@@ -89,12 +94,15 @@ def draw_anchors(key: Any, occupancy: Int[Array, "P K"], *, anchored: bool) -> A
     """
     star_key, order_key = jax.random.split(key)
     num_blocks = occupancy.shape[0]
+    # uniform over all blocks, empty ones too: what is in them must not weigh
     star = jax.random.randint(star_key, (), 0, num_blocks)
     block_rank = jax.random.permutation(order_key, num_blocks)
     if anchored:
+        # all entries of the designated block may move, so that none may tell what A is
         used = (occupancy > 0) & (jnp.arange(num_blocks) != star)[:, None]
         atom_rank = jnp.min(jnp.where(used, block_rank[:, None], num_blocks), axis=0)
     else:
+        # before every block: no item is an anchor, and none comes too early
         atom_rank = jnp.where(jnp.any(occupancy > 0, axis=0), -1, num_blocks)
     return Anchors(star, block_rank, atom_rank)
 
@@ -109,5 +117,6 @@ def visited(
         instantiated: A.
         has: the atoms that the item uses.
     """
+    # an item that has joined since its visit is not counted, and keeps no atom in A
     unvisited = unvisited - has
     return unvisited, instantiated & ~(has & (unvisited == 0))

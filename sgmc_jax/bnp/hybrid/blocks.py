@@ -44,6 +44,7 @@ class Blocks(NamedTuple):
                 f"data must come in whole blocks, but {comm.size} shards of {num_rows} rows do not "
                 f"hold {num_blocks} blocks of one size, as many on each shard"
             )
+        # rows added to a shard would shift the indices of the next
         missing = -num_rows % num_blocks if comm.axis is None else 0
         items = jax.tree.map(lambda x: _pad(x, missing), shard.items)
         return cls(shard._replace(items=items), num_blocks, num_rows, comm)
@@ -66,6 +67,7 @@ class Blocks(NamedTuple):
     @property
     def real(self) -> Bool[Array, " n"]:
         """True for items, False for padding."""
+        # padding is at the end of all shards together, so that an index tells it
         return self.index < self.shard.total
 
     @property
@@ -86,6 +88,7 @@ class Blocks(NamedTuple):
         own = jnp.sum(used.reshape(used.shape[0], -1, self.size), axis=2, dtype=jnp.int32).T
         if self.comm.axis is None:
             return own
+        # each shard fills its own rows, and the sum over shards is the whole table
         zeros = jnp.zeros((self.num_blocks, used.shape[0]), jnp.int32)
         return jax.lax.dynamic_update_slice_in_dim(
             zeros, own, self.comm.index() * own.shape[0], axis=0
@@ -93,6 +96,7 @@ class Blocks(NamedTuple):
 
     def rank(self, key: Any) -> Int[Array, " n"]:
         """The rank of each item in a random order of its block's items."""
+        # one permutation for all blocks: only ranks of one block are ever compared
         within = jnp.arange(self.shard.capacity) % self.size
         return permute(round_words(key), within, self.size)
 
@@ -100,6 +104,7 @@ class Blocks(NamedTuple):
         """`num` numbers in (0, 1] for every lane of every item, by its index: (num, n, *lanes)."""
         (cipher,) = word_keys(key, 1)
         size = math.prod(lanes)
+        # by the global index: an item has the same numbers on any number of shards
         lane = self.index.astype(jnp.uint32)[:, None] * size + jnp.arange(size, dtype=jnp.uint32)
         lane = lane.reshape(-1, *lanes)
         draws = [uniform(word_pair(cipher, lane, i, dtype)[0], dtype) for i in range(num)]
@@ -122,6 +127,7 @@ class Blocks(NamedTuple):
         swept = lambda: _renewed(rows, sweep(rows), local)
         if self.comm.axis is None:
             return swept()
+        # a block is on one shard; what the others know of its sweep are zeros in the next sums
         mine = star // self.num_own == self.comm.index()
         nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(swept)[1])
         return jax.lax.cond(mine, swept, lambda: (local, nothing))
@@ -140,6 +146,7 @@ class Blocks(NamedTuple):
         """
         first = self.comm.index() * self.num_own
 
+        # a sweep reads the rows as they were before all of these: no block sees what another does
         def swept(j: Array, local: Array) -> tuple[Array, PyTree]:
             rows = self._rows(j)
             return _renewed(rows, sweep(first + j, rows), local)
@@ -176,4 +183,5 @@ def _renewed(rows: Rows, swept: tuple[Array, PyTree], local: Array) -> tuple[Arr
 def _pad(x: Array, missing: int) -> Array:
     if missing == 0:
         return x
+    # copies of an item suit every family, and masks keep them out of all sums
     return jnp.concatenate([x, jnp.repeat(x[:1], missing, axis=0)])

@@ -53,6 +53,7 @@ class LatentFeatures(HybridModel):
         params = self.family.parameters(key, capacity, blocks.shard.items)
         if isinstance(position, Dist):
             shared = pinned(shared | position.shared, *self.parts)
+            # of a family that integrates them out they are only what the sums subtract
             fill = lambda given, all_: jnp.concatenate([given, all_[len(given) :]])
             params = jax.tree.map(fill, shared.get("parameters", params), params)
         features = start_features(position, blocks.num_rows, self.process.dtype, capacity)
@@ -62,6 +63,7 @@ class LatentFeatures(HybridModel):
     def starter(self, data: PyTree, capacity: int) -> Starter | None:
         if leading_axis(data) < MANY_ROWS:
             return None
+        # one block, whatever those of the chain: seeds are of few items
         kernel = hybrid_features(self.process, self.family, capacity=capacity)
         return lambda key: seeds(key, kernel, data)
 
@@ -90,6 +92,7 @@ class LatentFeatures(HybridModel):
         hyper = self.process.redraw(keys.hyper, hyper, sums.counts, num_items)
         args = sums.statistics, sums.counts, _rows(z, blocks), num_items, blocks.comm
         hyper, params = self.family.redraw(keys.atom, hyper, params, *args)
+        # of every slot, as parameters are: which of them are A must not move the draws
         log_weight = self.process.draw_weights(keys.weight, hyper, sums.counts, num_items)
         atoms = Atoms(anchors.instantiated, log_weight)
         return hyper, atoms, self.family.marginalise(params, atoms.instantiated)
@@ -124,9 +127,12 @@ class LatentFeatures(HybridModel):
                 )
                 return features.at[k].set(new), likelihood
 
+            # A alone: off the designated block other columns are zero, and stay so
             return jax.lax.fori_loop(0, jnp.sum(atoms.instantiated), column, loop), None
 
+        # rows of the designated block come along: the caller puts them back
         start = rows.features, self.family.together(now.hyper, now.theta, rows)
+        # sweeps are repeated: given mu_A and theta_A rows are independent, a row's entries are not
         ciphers = jax.random.bits(entry_key, (now.num_sweeps, 2), jnp.uint32)
         (features, _), _ = jax.lax.scan(sweep, start, ciphers)
         return features.T
@@ -147,17 +153,20 @@ class LatentFeatures(HybridModel):
             num_sweeps=now.num_sweeps,
             demote=now.demotes,
         )
+        # else no sweep changes them, and all shards have the same
         changed = self.family.explicit or now.demotes
         return features, (params if changed else (), lost)
 
     def synchronise(self, now: Round, z: Array, known: tuple[PyTree, Array]) -> HybridState:
         blocks, (changed, lost) = now.blocks, known
         features = blocks.unpad(z).astype(self.process.dtype)
+        # what the new sums subtract; a demoted atom's are zero by now, or explicit
         params = changed if now.demotes else now.theta
         own = self._sums(params, z, blocks, lost)
         sums, changed = blocks.comm.sum((own, changed))  # zeros but on the shard that has swept
         params = changed if self.family.explicit else params
         args = now.hyper, params, sums.statistics, sums.counts
+        # no part of the chain, unless they are explicit
         drawn = self.family.report(now.keys.end, *args)
         position = Dist(now.hyper | {"parameters": drawn}, {"features": features})
         return HybridState(position, sums, self.kept(params))

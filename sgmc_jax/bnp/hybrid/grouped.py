@@ -55,6 +55,7 @@ def sweep_block(
     capacity = atoms.weights.shape[0]
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), items)
     stats = family.label_statistics(flat, masked_labels(labels, size).ravel(), capacity)
+    # in this block: a cluster of the tail has no other items, of the rest theta tells all
     counts = jnp.sum(count_clusters(labels, size, capacity), axis=0)
     empty = family.zero_statistics(1, jax.tree.map(lambda x: x[0], flat))
     prior = family.predictive(empty)
@@ -66,6 +67,7 @@ def sweep_block(
         s = i % labels.shape[0]
         own = jax.tree.map(lambda x: x[s], items)
         loglik = family.loglik(params, own)
+        # n_sk, as earlier groups have no part in it
         sizes = count_clusters(sweep.labels[s][None], size[s][None], capacity)[0]
 
         def turn(p: Array, loop: tuple[Sweep, Array]) -> tuple[Sweep, Array]:
@@ -104,6 +106,7 @@ def _join(
     uniform: Array,
 ) -> tuple[Sweep, Array]:
     """The sweep as the item joins the cluster of its choice, 0 for a new one; and the slot."""
+    # an empty cluster of the tail has given its weight back by now
     free = ~left.atoms.instantiated & (left.counts == 0)
     slot = jnp.where(choice == 0, jnp.argmax(free), choice - 1).astype(left.labels.dtype)
     # chosen with the share integrated out, which must be there for the next item
@@ -134,7 +137,9 @@ def _logits(
     """The log weights of a new cluster and of every slot, given the sizes n_sk in the group."""
     (instantiated, weights, rest), g = sweep.atoms, hyper["group_concentration"]
     law = jnp.where(instantiated, loglik, family.log_predictive_of(sweep.predictive, item))
+    # an instantiated cluster may have no item in this block
     offered = instantiated | (sweep.counts > 0)
+    # old tables of a cluster and new ones together: at which of them an item sits is summed out
     slots = jnp.where(offered, jnp.log(sizes + g * weights) + law, -jnp.inf)
     born = jnp.log(g * rest) + family.log_predictive_of(prior, item)[0]
     return jnp.concatenate([born[None], slots])
@@ -143,12 +148,14 @@ def _logits(
 def _return_weight(sweep: Sweep, k: Array) -> Sweep:
     """The sweep with the weight of slot k given back, if that is an empty cluster of the tail."""
     (instantiated, weights, rest), counts = sweep.atoms, sweep.counts
+    # w_0 is the weight of all atoms without items, this one now among them
     back = jnp.where(~instantiated[k] & (counts[k] == 0), weights[k], 0)
     return sweep._replace(atoms=Atoms(instantiated, weights.at[k].add(-back), rest + back))
 
 
 def _give_weight(hyper: dict[str, Array], atoms: Atoms, k: Array, uniform: Array) -> Atoms:
     """The atoms with a new cluster in slot k: w_k = b w_0, b ~ Beta(1, a)."""
+    # 1 - U^(1/a), U uniform
     share = -jnp.expm1(jnp.log(uniform) / hyper["concentration"])
     weight = share * atoms.rest
     return atoms._replace(weights=atoms.weights.at[k].set(weight), rest=atoms.rest - weight)
@@ -158,6 +165,7 @@ def _demote(sweep: Sweep, k: Array) -> Sweep:
     """The sweep with an item of cluster k visited; with the last one, it joins the tail."""
     has = jnp.arange(sweep.counts.shape[0]) == k
     unvisited, instantiated = visited(sweep.unvisited, sweep.atoms.instantiated, has)
+    # it keeps its weight, unlike a mixture's, unless it is empty: only theta is integrated out
     atoms = sweep.atoms._replace(instantiated=instantiated)
     return _return_weight(sweep._replace(unvisited=unvisited, atoms=atoms), k)
 
@@ -184,8 +192,10 @@ def sweep_groups(
         since, rank: the items past which clusters are open, and each group's first one; see
             `openings`.
     """
+    # a bundle takes as long as its longest group
     order = jnp.argsort(size)
     missing = -len(size) % _BUNDLES
+    # what fills up the bundles is the first group over again, but with no item
     rows = jnp.concatenate([jnp.zeros(missing, order.dtype), order]).reshape(_BUNDLES, -1)
     sizes = jnp.where(jnp.arange(rows.size).reshape(rows.shape) < missing, 0, size[rows])
     prior = jnp.where(atoms.instantiated, hyper["group_concentration"] * atoms.weights, 0)
@@ -206,6 +216,7 @@ def sweep_groups(
             loglik = family.scores(params, jax.tree.map(lambda x: x[:, p], own)).T
             open_ = atoms.instantiated & (begins < here[:, None])
             loglik = jnp.where(open_, loglik, -jnp.inf)
+            # where nothing is open this is NaN, but the weights are 0, and the item stays
             likelihood = jnp.exp(loglik - jnp.max(loglik, axis=1, keepdims=True))
             weights = jnp.where(open_, (counts - was + prior) * likelihood, 0)
             cumulative = _running_sums(weights)
@@ -260,6 +271,7 @@ def draw_tables(
         counts = counts.at[group, cluster].add(present.astype(counts.dtype))
         return counts, tables.at[cluster].add((new & present).astype(tables.dtype))
 
+    # in the order of places: the number of tables has the same law in any
     start = jnp.zeros((len(size), capacity), jnp.int32), jnp.zeros(capacity, jnp.int32)
     return jax.lax.fori_loop(0, jnp.max(size, initial=0), visit, start)[1]
 
@@ -292,6 +304,7 @@ def openings(
     """
     place = jnp.arange(labels.shape[1])
     item, present = rank[:, None] + place, place < size[:, None]
+    # an anchor is an item, not a group: others of its group may come before it
     first = anchors.by_label(block[:, None], item, labels, present)
     return anchors.since(block, first).T
 
@@ -303,6 +316,7 @@ def ratios(key: Any, g: Array, index: Int[Array, " S"], size: Int[Array, " S"]) 
         gamma_key, pick_key = jax.random.split(jax.random.fold_in(key, index))
         log_w, _ = log_beta(gamma_key, g + 1, jnp.maximum(size, 1).astype(g.dtype))
         picked = jax.random.uniform(pick_key, dtype=g.dtype) * (size + g) < size
+        # an empty group says nothing of g
         return jnp.where(size > 0, log_w, 0), picked
 
     logs, picked = jax.vmap(group)(index, size)

@@ -92,6 +92,7 @@ class GroupedMixture(HybridModel):
     def _at(self, key: Any, hyper: dict[str, Array], labels: Array, blocks: Blocks) -> HybridState:
         """The state at a position, whose weights all shards know."""
         own = self.about(centre_of(about_data(self.family, blocks.shard, blocks.comm)))
+        # what all shards know would be summed as often as there are shards
         first = blocks.comm.index() == 0
         changed = jax.tree.map(lambda x: jnp.where(first, x, 0), (hyper["weights"], hyper["rest"]))
         known, labels = (changed, jnp.zeros((), bool)), blocks.pad(labels)
@@ -106,9 +107,12 @@ class GroupedMixture(HybridModel):
         """(w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a), theta_k ~ p(theta | items)."""
         sums, more = state.sums, state.sums.more
         hyper = state.position.shared
+        # with w integrated out, which is drawn next given the same tables
         hyper = self.process.redraw(keys.hyper, hyper, more.tables, more.log_ratio, more.ones)
         a = hyper["concentration"]
+        # the numbers of tables are all that items tell of w
         weights, rest = self.process.draw_weights(keys.weight, a, more.tables)
+        # all clusters have weights, and those of A theta besides
         atoms = Atoms(anchors.instantiated, weights, rest)
         return hyper, atoms, self.family.draw(keys.atom, sums.statistics)
 
@@ -126,6 +130,7 @@ class GroupedMixture(HybridModel):
         """Items of one block, and the weights that they leave."""
         groups, lanes = jax.tree.map(rows, _groups(now.blocks)), (*z.shape[1:], 2)
         dtype = now.atoms.weights.dtype
+        # two a visit: one to choose, and one for a newborn cluster's share of w_0
         uniforms = rows(now.blocks.uniforms(now.keys.tail, now.num_sweeps, dtype, lanes), 1)
         drawn = self.family, now.hyper, now.atoms, now.theta
         labels, atoms, lost = sweep_block(
@@ -155,6 +160,7 @@ class GroupedMixture(HybridModel):
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), groups.items)
         members = masked_labels(z, groups.size).ravel()
         uniforms = blocks.uniforms(seat_key, 1, dtype, z.shape[1:])[0]
+        # auxiliary variables of g, drawn by the g that seats the tables
         log_ratio, ones = jnp.zeros((), dtype), jnp.zeros((), jnp.int32)
         if self.process.group_prior is not None:
             g = hyper["group_concentration"]
@@ -169,6 +175,7 @@ class GroupedMixture(HybridModel):
             TableSums(tables, log_ratio, ones, *changed),
         )
         sums = blocks.comm.sum(own)
+        # from the shard that has swept: the others have added zeros
         hyper = hyper | {"weights": sums.more.weights, "rest": sums.more.rest}
         position = Dist(hyper, {"assignment": blocks.unpad(z)})
         return HybridState(position, sums, centre_of(self.family))

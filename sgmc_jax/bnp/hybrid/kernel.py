@@ -202,6 +202,7 @@ class ModelKernel(Kernel):
         return self.model.refresh(as_keys(key).noise, state, self._blocks(data), self.capacity)
 
     def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
+        # what has no prior is this target's own, whatever the state brings along
         return self.refresh(key, with_own_hyper(state, *self.model.parts), data)
 
     def finite(self, state: HybridState) -> Array:
@@ -242,20 +243,24 @@ class Hybrid(BlockKernel):
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
         given, names = as_keys(key), self.model.keys
         keys = StepKeys(**dict(zip(names, jax.random.split(given.noise, len(names)))))
+        # the state's sums are about its centre, and so must be all laws that read them
         model, blocks, sums = self.model.about(state.centre), self._blocks(data), state.sums
         z = model.entries(state.position.local[model.local], blocks)
         # the designated block and A, by entries that will not move while they are in force
         anchors = self.schedule.anchors(keys.star, sums.occupancy)
         drawn = model.draw(keys, state, anchors, z, blocks)
         demotes = self.schedule.demotes
+        # the last that shards have in common: up to the next sums each works by itself
         now = Round(keys, blocks, *drawn, sums.counts, self.local_sweeps, demotes)
 
+        # a single block is the designated one
         if self.blocks > 1 and self.schedule.instantiates:
             moved = model.off_star(now, anchors, z)
             off = blocks.real & (blocks.block != anchors.star)
             # given A, weights and parameters they are independent, of each other and of the sweep
             z = jnp.where(off.reshape(-1, *(1,) * (z.ndim - 1)), moved, z)
         sweep = partial(model.sweep, now, z)
+        # where a schedule is exact, of rows that the move above has left as they were
         z, known = self.schedule.births(sweep, anchors, blocks, sums, given.count, z)
         state = model.synchronise(now, z, known)
         # z that NaN parameters have led to are numbers like others: the state shall not look whole

@@ -62,6 +62,7 @@ class Mixture(HybridModel):
         # of all labels, with weights integrated out: before the weights, which are given these
         hyper = self.process.redraw(keys.hyper, state.position.shared, sums.counts)
         among = anchors.instantiated
+        # w_0 is that of the tail's points and of all clusters yet unborn
         weights = self.process.draw_weights(keys.weight, hyper, sums.counts, among)
         atoms = Atoms(among, *weights)
         # of every slot, though only A's are used: which slots those are must not move the draws
@@ -75,10 +76,12 @@ class Mixture(HybridModel):
         since = anchors.since(blocks.block, anchors.by_label(blocks.block, rank, z, blocks.real))
         # an item may take the atoms that have begun before it; see anchors.py for why that is exact
         open_ = atoms.instantiated[:, None] & (since < rank)
+        # weights need no norm: it is a factor that all of a point's choices have
         logits = jnp.where(open_, atoms.log_weight[:, None] + loglik, -jnp.inf)
         uniforms = blocks.uniforms(now.keys.off, 1, loglik.dtype)[0]
-        # the anchor of its own atom, and all of the designated block
+        # the anchor of its own atom; what comes out for the designated block is not used
         keeps = jnp.take_along_axis(since, z[None], axis=0)[0] >= rank
+        # where no atom is open the pick means nothing, and is not used
         return jnp.where(keeps, z, pick_columns(logits, uniforms))
 
     def sweep(
@@ -93,6 +96,7 @@ class Mixture(HybridModel):
         """`sweep_block`; `Warm` and `Asynchronous` say what is known, and where births may be."""
         blocks = now.blocks
         uniforms = blocks.uniforms(now.keys.tail, now.num_sweeps, now.theta.dtype)
+        # theta comes as log likelihoods: clusters of the tail have none, but predictive laws
         labels, lost = sweep_block(
             self.family,
             now.hyper,

@@ -81,12 +81,14 @@ def sweep_block(
     """
     capacity = loglik.shape[0]
     if known is None:
+        # the block's own: a cluster of the tail has no others, and those of an atom do not matter
         counts = jnp.zeros(capacity, jnp.int32).at[labels].add(real.astype(jnp.int32))
         stats = family.label_statistics(items, jnp.where(real, labels, -1), capacity)
         known = Members(counts, stats)
     if cradles is None:
         cradles = jnp.ones(capacity, bool)
     counts, stats = known
+    # of every slot; an atom's is out of date until it is demoted
     law, none = family.predictive(stats), jnp.zeros((), bool)
     start = Sweep(labels, counts, stats, law, atoms, counts, none)
     return _visit_all(family, hyper, start, loglik, items, real, uniforms, cradles, demote)
@@ -104,12 +106,14 @@ def _visit_all(
     demote: bool,
 ) -> tuple[Int[Array, " n"], Bool[Array, ""]]:
     """The points of a block one after the other, in every sweep."""
+    # f(x), alike at every visit
     empty = family.zero_statistics(1, jax.tree.map(lambda x: x[0], items))
     log_prior = jax.vmap(lambda item: family.log_predictive(empty, item)[0])(items)
 
     def visit(sweep: Sweep, turn: tuple[Array, Array]) -> tuple[Sweep, None]:
         i, uniform = turn
         item = jax.tree.map(lambda x: x[i], items)
+        # padding has the sign 0: it leaves its slot and comes back without a trace
         old, sign = sweep.labels[i], real[i].astype(jnp.int32)
         # before it is known where the point goes: A may depend on points still to come alone
         sweep = _demote(sweep, old, real[i]) if demote else sweep
@@ -117,9 +121,11 @@ def _visit_all(
         left = _changed(family, _row(sweep, old), item, -sign, tail[old])
         others = sweep._replace(counts=sweep.counts.at[old].set(left.count))
         logits = _logits(family, hyper, others, loglik[:, i], log_prior[i], item, old, left.law)
+        # 0 is a new cluster, k + 1 is slot k
         choice = pick(logits, uniform)
         # without the point: the slot of a cluster that it had to itself may be the new one's
         free = tail & cradles & (others.counts == 0)
+        # if none is free this is slot 0, a wrong one: the step is flagged, and made again
         slot = jnp.where(choice == 0, jnp.argmax(free), choice - 1)
         slot = jnp.where(real[i], slot, old).astype(start.labels.dtype)
         back = partial(jnp.where, slot == old)  # to the row without it: the sweep's still has it
@@ -135,6 +141,7 @@ def _visit_all(
             overflow=sweep.overflow | lost,
         ), None
 
+    # the items in their order, which labels have no part in
     order = jnp.tile(jnp.arange(uniforms.shape[1]), uniforms.shape[0])
     end, _ = jax.lax.scan(visit, start, (order, uniforms.ravel()))
     return end.labels, end.overflow
@@ -160,6 +167,7 @@ def _changed(family: Family, row: Row, item: PyTree, sign: Any, renewed: Any) ->
     among atoms.
     """
     count = row.count + sign
+    # a count of 0 tells the family to drop what rounding has left
     stats = family.joined(row.stats, count, item, sign)
     law = jax.lax.cond(renewed, lambda: family.predictive(stats), lambda: row.law)
     return Row(count, stats, law)
@@ -183,6 +191,7 @@ def _demote(sweep: Sweep, k: Array, real: Array) -> Sweep:
     atoms, has = sweep.atoms, real & (jnp.arange(sweep.unvisited.shape[0]) == k)
     unvisited, instantiated = visited(sweep.unvisited, atoms.instantiated, has)
     demoted = atoms.instantiated[k] & ~instantiated[k]
+    # w_0 is the weight of all that is integrated out, this atom now among it
     joined = jnp.logaddexp(atoms.log_tail, atoms.log_weight[k])
     log_tail = jnp.where(demoted, joined, atoms.log_tail)
     return sweep._replace(
@@ -204,6 +213,7 @@ def _logits(
     (instantiated, log_weight, log_tail), counts = sweep.atoms, sweep.counts
     a, d = hyper["concentration"], hyper["discount"]
     tail = ~instantiated & (counts > 0)
+    # given J atoms the rest is a process of concentration a + J d, and the tail its sample
     num_atoms = jnp.sum(instantiated)
     # weights are as they were drawn, but w_0 is shared by an urn of the points that are now in it
     total = a + num_atoms * d + jnp.sum(jnp.where(tail, counts, 0))
@@ -212,16 +222,19 @@ def _logits(
         lambda: family.log_predictive_of(sweep.predictive, item).astype(loglik.dtype),
         lambda: jnp.zeros_like(loglik),
     )
+    # the sweep's own law of this cluster still has the point
     log_predictive = log_predictive.at[old].set(family.log_predictive_of(law, item)[0])
     of_tail = jnp.log(jnp.where(tail, counts - d, 1)) + log_predictive
     existing = jnp.where(tail, log_tail - jnp.log(total) + of_tail, -jnp.inf)
     slots = jnp.where(instantiated, log_weight + loglik, existing)
+    # a + (J + K_t) d, where the tail's clusters have given up d each
     born = jnp.log(a + (num_atoms + jnp.sum(tail)) * d) - jnp.log(total) + log_tail + log_prior
     return jnp.concatenate([born[None].astype(slots.dtype), slots])
 
 
 def pick(logits: Array, uniform: Array) -> Array:
     """An index by inversion; the same whatever the number of impossible ones at the end."""
+    # a uniform is above 0, so that first choices of no weight are passed by
     cumulative = jnp.cumsum(jnp.exp(logits - jnp.max(logits)))
     return jnp.sum(cumulative < uniform * cumulative[-1])
 

@@ -90,12 +90,14 @@ def sweep_block(
             sweep = _demote(family, sweep, old)
         left = _move(family, sweep, item, old, -real.astype(jnp.int32))
         instantiated = left.atoms.instantiated
+        # a column of the tail is zero off the block, so that its other rows are all here
         shared = ~instantiated & (left.counts > 0)
         own = ~instantiated & ~shared  # and free slots; as others have it, whatever this row has
         likelihood = family.alone(hyper, left.params, left.stats, shared, own, item, old)
         entries, likelihood = _entries(process, hyper, left, likelihood, turn, old, num_items)
         # given the entries just drawn: the columns of its own are all that is left of the row
         entries, params, lost = _singletons(family, left.params, likelihood, own, turn, entries)
+        # padding is visited like a row, and leaves no trace
         entries, params = optax.tree.where(real, (entries, params), (old, left.params))
         joined = left._replace(params=params, overflow=left.overflow | (lost & real))
         return _move(family, joined, item, entries, real.astype(jnp.int32)), entries
@@ -106,6 +108,7 @@ def sweep_block(
 
     capacity, num_rows = rows.features.shape
     turns = _turns(key, process, hyper, num_sweeps, (capacity, num_rows), num_items)
+    # rows, however often each has the feature
     unvisited = jnp.sum(rows.features > 0, axis=1, dtype=jnp.int32)
     stats, none = family.statistics(params, rows), jnp.zeros((), bool)
     start = Sweep(counts, atoms, params, stats, unvisited, none)
@@ -125,6 +128,7 @@ def _turns(
     capacity, size = shape
     word_key, number_key, birth_key = jax.random.split(key, 3)
     dtype = hyper["mass"].dtype
+    # counters of visit and slot: more slots leave those of the first as they are
     visits = jnp.arange(num_sweeps * size, dtype=jnp.uint32).reshape(num_sweeps, size)
     lanes = jnp.broadcast_to(visits[..., None], (num_sweeps, size, capacity))
     slots = jnp.arange(capacity, dtype=jnp.uint32)
@@ -134,6 +138,7 @@ def _turns(
     return Turn(
         mark=mark,
         uniform=uniform(entry, dtype),
+        # of all the infinitely many columns that the row may have to itself
         births=poisson(number_key, jnp.full(visits.shape, process.birth_rate(hyper, num_items))),
         size=process.birth_size(hyper, num_items, u, v),
         accept=uniform(word_pair(accept_cipher, visits, 0, dtype)[0], dtype),
@@ -151,6 +156,7 @@ def _demote(family: FeatureFamily, sweep: Sweep, entries: Array) -> Sweep:
     """The sweep as a row is about to be visited: atoms that no later row has join the tail."""
     unvisited, instantiated = visited(sweep.unvisited, sweep.atoms.instantiated, entries > 0)
     stats, params = family.demote(sweep.stats, sweep.params, instantiated)
+    # a weight is not handed on: in the tail a column's sum tells all that is known of it
     return sweep._replace(
         atoms=sweep.atoms._replace(instantiated=instantiated),
         params=params,
@@ -171,12 +177,14 @@ def _entries(
     """The row's entries in columns that are instantiated or that other rows have."""
     instantiated, log_weight = left.atoms
     visited = instantiated | (left.counts > 0)
+    # slots that are not visited have the last mark, and the loop ends before them
     order = jnp.argsort(jnp.where(visited, turn.mark, ~jnp.zeros_like(turn.mark)))
 
     def column(j: Array, loop: tuple) -> tuple:
         (entries, likelihood), k = loop, order[j]
 
         def log_step(lower: Array) -> Array:
+            # the sum of the others, as the row itself has been taken out
             tail = process.log_tail_step(hyper, left.counts[k], num_items, lower)
             return jnp.where(instantiated[k], process.log_step(log_weight[k], lower), tail)
 
@@ -199,8 +207,10 @@ def draw_entries(
 ) -> tuple[Int[Array, "*n"], Any]:
     """New entries of column k, of one row or of many, each within a pair of neighbours."""
     lower, unused = process.lower(entry, uniform)
+    # a Gibbs draw of two neighbours: from either of them their pair is chosen as likely
     odds = log_step(lower) + likelihood.gain(k, entry, lower)
     drawn = lower + (unused < jax.nn.sigmoid(odds))
+    # an anchor stays, and so does an entry whose pair would reach out of the range
     new = jnp.where(frozen | (lower < 0), entry, drawn)
     return new, likelihood.change(k, new - entry)
 
@@ -214,10 +224,12 @@ def _singletons(
     entries: Array,
 ) -> tuple[Array, PyTree, Array]:
     """New columns for the row alone, in the lowest free slots, instead of those it has."""
+    # columns are in no order: which of its slots they take does not matter
     born = own & (jnp.cumsum(own) <= turn.births)
     proposal = jnp.where(born, turn.size, jnp.where(own, 0, entries))
     newborn = family.births(turn.key, params, born)
     # proposed by their prior given all else, which leaves of the ratio the likelihood's alone
     taken = jnp.log(turn.accept) < likelihood.ratio(proposal, newborn)
+    # even if it is refused: a proposal that was cut short is not from the prior
     lost = turn.births > jnp.sum(own)
     return *optax.tree.where(taken, (proposal, newborn), (entries, params)), lost

@@ -143,6 +143,7 @@ class Warm(Published):
         # the power underflows in the end, but one block is always left
         count = jnp.asarray(0 if count is None else count)
         eligible = jnp.maximum(1, jnp.ceil(num * 0.5 ** (count / self.cooling)))
+        # clusters of two blocks in one slot would be summed as one
         cradled = lambda p, rows: sweep(rows, cradles=slot % num == p)
         return blocks.on_several(anchors.block_rank < eligible, cradled, z)
 
@@ -163,12 +164,14 @@ class Asynchronous(Schedule):
 
     def anchors(self, key: Any, occupancy: Array) -> Anchors:
         """Nothing is instantiated."""
+        # A is empty, and w_0 all of the weight
         return draw_anchors(key, jnp.zeros_like(occupancy), anchored=False)
 
     def births(
         self, sweep: Callable, anchors: Anchors, blocks: Blocks, sums: Any, count: Any, z: Array
     ) -> tuple[Array, PyTree]:
         num, slot = blocks.num_blocks, jnp.arange(sums.counts.shape[0])
+        # not a slot that the block has emptied since: to others it is still a cluster
         own = lambda p: (sums.counts == 0) & (slot % num == p)
         cradled = lambda p, rows: sweep(rows, cradles=own(p), known=sums)
         return blocks.on_several(jnp.ones(num, bool), cradled, z)

@@ -29,6 +29,7 @@ def seeds(
     subset = random_subset(subset_key, min(num_items, total), total)
     items = jax.tree.map(lambda x: x[subset], data)
     shared, local = _best(run_key, kernel, items, num_chains, num_steps).position
+    # it is left to the chain to find those of the items that were not drawn
     features = jnp.zeros((total, capacity), local["features"].dtype)
     return Dist(shared, {"features": features.at[subset].set(local["features"])})
 
@@ -44,6 +45,7 @@ def _best(key: Any, kernel: Hybrid, items: PyTree, num_chains: int, num_steps: i
         return state, _logdensity(kernel, state, items)
 
     states, logdensity = jax.vmap(chain)(jax.random.split(key, num_chains))
+    # what is no number is the least probable
     best = jnp.argmax(jnp.where(jnp.isfinite(logdensity), logdensity, -jnp.inf))
     return jax.tree.map(lambda x: x[best], states)
 
@@ -52,5 +54,6 @@ def _logdensity(kernel: Hybrid, state: HybridState, items: PyTree) -> Array:
     shared, local = state.position
     entries = local["features"].astype(jnp.int32).T
     rows = FeatureRows(items, entries, jnp.ones(entries.shape[1], bool))
+    # but for factorials, of columns that agree and of entries: a start need not be the very best
     prior = kernel.model.process.logdensity(shared, state.sums.counts, entries.shape[1])
     return prior + kernel.model.family.logdensity(shared, shared["parameters"], rows)
