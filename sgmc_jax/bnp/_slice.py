@@ -75,6 +75,7 @@ class SliceMixture(Kernel):
         own = self.sums(shard.items, position.local["assignment"], shard.mask)
         sums = self.comm.sum(own)
         dtype = jnp.result_type(float, *jax.tree.leaves(position.shared))
+        # a mixture in form alone: the first step draws one given the labels, and reads none of this
         weights = jnp.zeros(self.capacity, dtype)
         params = self.family.draw(as_keys(key).noise, sums.statistics)
         return SliceState(position, weights, weights[0], params, sums, centre_of(self.family))
@@ -98,12 +99,14 @@ class SliceMixture(Kernel):
         old = labels[batch.rows]
         state, choice = self.draw(keys._replace(noise=mixture_key), state, shard, batch)
 
+        # given the mixture, and which atoms are open, labels are independent of each other
         scores = self.family.scores(state.parameters, batch.items)
         uniforms = item_uniforms(label_key, shard.start + batch.rows, scores.dtype)
         new = pick_columns(choice.log_prior + scores, uniforms)
         # of padding in a batch nothing is written
         place = jnp.where(batch.real, batch.rows, len(labels))
         moved = labels.at[place].set(new, mode="drop")
+        # an open atom without a slot is a choice that points were not given
         lost = (choice.short & self.scan.exact(keys.count)).astype(jnp.int32)
 
         move = Move(old, new, moved, lost, state.log_weights[:, None] + scores, round_key)
@@ -136,6 +139,7 @@ class SliceMixture(Kernel):
         # of all points, also those that are not drawn anew: weights and times of arrival are
         # integrated out here, and fresh draws below
         hyper = self.process.redraw(hyper_key, hyper, counts)
+        # a constant: given the weights, whether an atom is open knows no label and no batch
         end = _REACH * shard.total
         atoms = self.process.draw_atoms(atom_key, hyper, counts, end)
         # who may move is told by times, drawn after the labels, and not by the labels
@@ -146,6 +150,7 @@ class SliceMixture(Kernel):
             log_rest=atoms.log_rest,
             parameters=self.family.draw(param_key, state.sums.statistics),
         )
+        # not divided by the open atoms' sum, which is the same for all that a point may choose
         log_prior = jnp.where(among, atoms.log_weight[:, None], -jnp.inf)
         return state, Choice(log_prior, atoms.more)
 
@@ -157,6 +162,7 @@ class SliceMixture(Kernel):
 
     def gains(self, batch: Batch, old: Array, new: Array) -> SliceSums:
         """What this shard's sums gain when a batch moves."""
+        # padding is in no cluster, before or after
         old, new = (jnp.where(batch.real, labels, -1) for labels in (old, new))
         statistics = self.family.moved_statistics(batch.items, old, new, self.capacity)
         gain = optax.tree.sub(self._sizes(new), self._sizes(old))

@@ -35,6 +35,7 @@ class AuxiliaryMixture(BlockKernel):
         hyper_key, atom_key, fresh_key, label_key = jax.random.split(as_keys(key).noise, 4)
         blocks, sums = Blocks.of(data, 1, self.comm), state.sums
         hyper = model.process.redraw(hyper_key, state.position.shared, sums.counts)
+        # given all labels; from here on held, but for the dead's and the newborn's
         params = model.family.draw(atom_key, sums.statistics)
         uniforms = blocks.uniforms(label_key, 1, hyper["concentration"].dtype)[0]
 
@@ -42,6 +43,7 @@ class AuxiliaryMixture(BlockKernel):
         visit = partial(self._visit, fresh_key, model.family, hyper, blocks)
         turns = (jnp.arange(len(uniforms)), uniforms)
         (labels, _, _, overflow), _ = jax.lax.scan(visit, start, turns)
+        # parameters are dropped: the next step draws them given these labels
         state = model.state(hyper, labels, blocks, overflow, self.capacity)
         return state, state.slots
 
@@ -58,6 +60,7 @@ class AuxiliaryMixture(BlockKernel):
         a, d, num = hyper["concentration"], hyper["discount"], self.auxiliary
         item = jax.tree.map(lambda x: x[i], blocks.shard.items)
         old, real = labels[i], blocks.real[i]
+        # from here on without the point: K does not count a cluster that it had to itself
         counts = counts.at[old].add(-real.astype(counts.dtype))
 
         # the parameters of a cluster that the point leaves empty are the first auxiliary ones
@@ -67,15 +70,18 @@ class AuxiliaryMixture(BlockKernel):
 
         one = jax.tree.map(lambda x: x[None], item)
         scores = lambda params: family.scores(params, one)[:, 0]
+        # (a + K d) in m equal parts: no matter which of m the point's own component would have been
         born = jnp.log(a + jnp.sum(counts > 0) * d) - jnp.log(num) + scores(fresh)
         existing = jnp.log(jnp.where(counts > 0, counts - d, 1)) + scores(params)
         existing = jnp.where(counts > 0, existing, -jnp.inf)
         choice = pick(jnp.concatenate([born, existing]), uniform)
 
+        # also the slot of a cluster that the point had to itself, which may not be the lowest
         birth, free = choice < num, counts == 0
         slot = jnp.where(birth, jnp.argmax(free), choice - num)
         slot = jnp.where(real, slot, old).astype(labels.dtype)
         chosen = jnp.minimum(choice, num - 1)
+        # over what a dead cluster has left in the slot
         put = lambda all_, new: all_.at[slot].set(jnp.where(birth & real, new[chosen], all_[slot]))
         return (
             labels.at[i].set(slot),

@@ -42,6 +42,7 @@ class Failures(eqx.Module):
     def of(cls, process: BetaProcess, failures: Float[Array, " G"], comm: Collective) -> Failures:
         """With the sums over all groups, which need one reduction however often it is asked."""
         c, r, real = process.concentration, failures, failures > 0
+        # as a function of A, `log_absent` has at 0 the derivatives -slope and curvature
         slope, curvature = digamma(c + r) - digamma(c), polygamma(1, c + r) - polygamma(1, c)
         total = lambda x: jnp.sum(jnp.where(real, x, 0), dtype=c.dtype)
         sums = comm.sum(Sums(total(real), total(slope), total(curvature)))
@@ -55,6 +56,7 @@ class Failures(eqx.Module):
         Gamma(A + x) / Gamma(A) is (x - 1)! times Gamma(x + A) / Gamma(x) / Gamma(A): factorials,
         which are large, are left out.
         """
+        # A + B = c: the third factor, Gamma(c + r) / Gamma(c + r + x), knows nothing of theta
         first, some = shapes(self.process, log_theta)[0][:, None], stats > 0
         x = jnp.where(some, stats, 1)
         each = jnp.where(some, log_rising_factorial(x, first) - gammaln(first), 0)
@@ -77,6 +79,7 @@ class Failures(eqx.Module):
         """`log_column` with all that depends on the mass, of which the failures may know."""
         c, r = self.process.concentration, self.failures
         real = jnp.where(r > 0, r, 1)
+        # Gamma(r + x) / Gamma(r) and Gamma(c + r) / Gamma(c + r + x), where r may know the mass
         each = log_rising_factorial(real, c) - log_rising_factorial(real + stats, c)
         total = jnp.sum(jnp.where(r > 0, each, 0), axis=1)
         return self.log_column(stats, None, log_theta) + self.comm.sum(total)
@@ -86,6 +89,7 @@ class Failures(eqx.Module):
 
         Where s is small all groups are as empty as so many items that have it with probability s.
         """
+        # log P(all groups without it) is -num theta in the limit of small theta
         num = self.process.mass * self.process.concentration * self.sums.slope
         return exposure(self.process.of_mass(1.0), _Alike(self, num), num)
 

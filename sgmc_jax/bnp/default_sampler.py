@@ -111,6 +111,7 @@ def _mixture(process: PitmanYor, family: Family, data: PyTree, shards: int) -> D
     family.check(data)
     num = leading_axis(data)
     parts, blocks = (process, family), _num_blocks(num, _in_a_block(), shards)
+    # the sweeps draw hyper-parameters and move items one by one; split_merge does neither
     kernel = cycle(
         hybrid_mixture(*parts, blocks=blocks, capacity=_SLOTS), split_merge(*parts, capacity=_SLOTS)
     )
@@ -125,6 +126,7 @@ def _topics(
     check_groups(data)
     shape = jax.tree.leaves(data.items)[0].shape[:2]
     words = int(np.sum(np.asarray(data.size)))
+    # a block is of whole groups: no more of them than there are groups, up to whole shards
     blocks = min(_num_blocks(words, _WORDS_IN_A_BLOCK, shards), -(-shape[0] // shards) * shards)
     kernel = hybrid_hdp(process, family, blocks=blocks, capacity=2 * _TOPICS)
     told = f"{_counted(blocks)}, {2 * _TOPICS} slots, {_TOPICS} clusters to begin with, at random"
@@ -138,6 +140,7 @@ def _features(
     blocks = _num_blocks(leading_axis(data), _in_a_block(), shards)
     kernel = hybrid_features(process, family, blocks=blocks, capacity=_SLOTS)
     start = seed_features(key, process, family, data, capacity=_SLOTS)
+    # a slot that no item has is free
     found = int(np.any(np.asarray(start.local["features"]) != 0, axis=0).sum())
     told = f"{_counted(blocks)}, {_SLOTS} slots, {found} features to begin with, of 100 items"
     return DefaultSampler(kernel, start, told)

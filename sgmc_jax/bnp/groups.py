@@ -76,6 +76,7 @@ class Groups(NamedTuple):
         if len(counts.shape) != 2:
             raise ValueError(f"counts must be a matrix, a row a document, got shape {counts.shape}")
         words = word_rows(counts, counts.shape[1])
+        # -1 past the last word; the sizes tell that from word 0
         return cls(np.maximum(words, 0), np.sum(words >= 0, axis=1).astype(np.int32))
 
 
@@ -92,6 +93,7 @@ def check_groups(data: Any) -> None:
         raise ValueError(f"data.items must have axes of groups and of items, got lengths {widths}")
     if not jnp.issubdtype(jnp.result_type(data.size), jnp.integer):
         raise TypeError(f"data.size must be integers, got {jnp.result_type(data.size)}")
+    # under `jit` sizes are taken at their word
     if _checks.is_concrete(data.size):
         size, (width,) = np.asarray(data.size), widths
         if size.min() < 0 or size.max() > width:

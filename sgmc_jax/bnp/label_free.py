@@ -75,6 +75,7 @@ def label_free(local: Any, num_axes: int, size: Any = None) -> Traces:
     """
     local = local if isinstance(local, dict) else {}
     entries, labels = (np.asarray(local.get(name, 0.0)) for name in ("features", "assignment"))
+    # what else is called so has other axes, or real numbers
     if entries.dtype.kind in "biu" and entries.ndim == num_axes + 2:
         active = entries.any(-2).sum(-1)
         return {"active": active, "entries": entries.sum((-2, -1), dtype=np.int64)}
@@ -102,6 +103,7 @@ def _axes_of_draws(positions: Dist, num_axes: int, grouped: bool) -> int:
 def _of_labels(labels: Shaped[np.ndarray, " n"]) -> Float[np.ndarray, "3"]:
     counts = np.unique(labels, return_counts=True)[1]
     share = counts / counts.sum()
+    # the sum of one cluster is -0
     return np.array([len(share), share.max(), max(-np.sum(share * np.log(share)), 0.0)])
 
 
@@ -109,6 +111,7 @@ def _scalars(shared: Any, num_axes: int) -> Traces:
     """The leaves that are scalars of a draw, by their path."""
     found = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(shared):
+        # what has an axis more is of slots, whose names draws do not share
         if np.ndim(leaf) == num_axes:
             found[jax.tree_util.keystr(path, simple=True, separator=".")] = np.asarray(leaf)
     return found

@@ -96,11 +96,13 @@ def point_estimate(
     _checks.whole("max_clusters", most)
     key = jax.random.key(0) if key is None else key
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    # spread evenly over all draws: those next to each other are much alike
     some = draws[:: -(-len(draws) // _CANDIDATES)]
     among = _Search(some, loss, int(some.max()) + 1, rng)
     first = min(some, key=lambda labels: among.begin(labels).loss())
 
     search, found = _Search(draws, loss, most, rng), []
+    # clusters past the bound are dissolved, and their items placed by the search
     first = np.where(first < most, first, -1)
     unplaced = [np.full_like(first, -1)] * max(starts - 2, 0)
     for labels in [first, np.zeros_like(first), *unplaced][:starts]:
@@ -125,12 +127,14 @@ class _Search:
     ):
         self.max_clusters, self.rng, (num_draws, n) = max_clusters, rng, draws.shape
         sizes = draws.max(axis=1) + 1
+        # each draw's clusters have rows of their own, one draw below the other
         first = np.cumsum(sizes) - sizes
         self.rows = np.ascontiguousarray((draws + first[:, None]).T)
         self.num_rows, m = int(sizes.sum()), np.arange(n + 2.0)
         self.phi = m**2 if loss == "binder" else m * np.log(np.maximum(m, 1))
         self.scale = n**2 if loss == "binder" else n
         self.gain, self.mean = np.diff(self.phi), np.full(num_draws, 1 / num_draws)
+        # the mean of sum phi(n_b), which no move of an item changes
         self.drawn = self.phi[np.bincount(self.rows.ravel())].sum() / num_draws
 
     def begin(self, labels: Int[np.ndarray, " n"]) -> _Search:
@@ -157,6 +161,7 @@ class _Search:
             if self.loss() < before - _TIE:
                 self._settle()
             else:
+                # as it was: placing the items of k one by one has led to no better partition
                 self.labels, self.sizes, self.counts, self.gains = kept
 
     def _settle(self) -> None:
@@ -179,11 +184,13 @@ class _Search:
     def _move(self, i: int) -> bool:
         """Item i to the cluster that suits it best, its own if that is as good as others."""
         rows, own = self.rows[i], self.labels[i]
+        # what c L gains: n_a grows by 1, and in each draw the n_ab of the item's own cluster b
         cost = self.gain[self.sizes] - 2 * (self.mean @ np.take(self.gains, rows, axis=0))
         if own >= 0:  # as it is without the item
             joined = self.mean @ self.gain[self.counts[rows, own] - 1]
             cost[own] = self.gain[self.sizes[own] - 1] - 2 * joined
         new = int(np.argmin(cost))
+        # or items would go to and fro between clusters that suit them alike
         if own >= 0 and cost[new] > cost[own] - _TIE:
             return False
         if own >= 0:

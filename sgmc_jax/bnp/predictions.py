@@ -137,15 +137,18 @@ def _predicted(
 
     def one(total: tuple[Array, Array | None], draw: tuple[dict[str, Array], Array]) -> Any:
         hyper, labels = draw
+        # free slots have the prior predictive f(x): the last stands for a new cluster
         counts = jnp.sum(labels == jnp.arange(capacity)[:, None], axis=1)
         laws = family.predictive(family.label_statistics(data, labels, capacity))
         density = jax.vmap(lambda item: family.log_predictive_of(laws, item))(items)
         log_joint = _log_prior(hyper, counts) + density
+        # p(x | draw), and by it r; over draws p and r have each a mean of their own
         log_density = logsumexp(log_joint, axis=1)
         before, membership = total
         if clusters is not None and membership is not None:
             r = jnp.exp(log_joint - log_density[:, None])
             shares = _shares(labels, counts, clusters).astype(r.dtype)
+            # a new cluster has no member yet, and so no share in any of the partition's
             membership = membership + jnp.append(product(r, shares), r[:, -1:], axis=1)
         return (jnp.logaddexp(before, log_density), membership), None
 
@@ -162,6 +165,7 @@ def _log_prior(hyper: dict[str, Array], counts: Array) -> Float[Array, " K"]:
     """The log probabilities of the next item's cluster, the last slot being for a new one."""
     a, d = hyper["concentration"], hyper["discount"]
     used = counts > 0
+    # of free slots one alone has weight, or a birth would count for each
     births = (jnp.arange(len(counts)) == len(counts) - 1) * (a + jnp.sum(used) * d)
     return jnp.log(jnp.where(used, counts - d, births)) - jnp.log(jnp.sum(counts) + a)
 

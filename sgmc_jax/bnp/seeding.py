@@ -115,7 +115,9 @@ def _seeds(key: Any, x: Float[Array, "n D"], num: int, candidates: int) -> Float
         centres, distance = carry
         cumulative = jnp.cumsum(distance)
         goal = jax.random.uniform(jax.random.fold_in(key, k), (candidates,), x.dtype)
+        # by inversion: an item at a centre has distance 0 and is passed over
         tried = jnp.searchsorted(cumulative, goal * cumulative[-1], side="right")
+        # where all distances are 0 no index is found, and any will do
         tried = x[jnp.minimum(tried, n - 1)]
         lowered = jnp.minimum(
             columns_by_chunks(lambda x: squared_distances(tried, x), x, candidates, candidates),
@@ -148,10 +150,12 @@ def two_means(
         rounds: how many.
         comm: the shards.
     """
+    # padding is at 0, on no side, and in no sum
     points = jnp.where(tiles.real[:, :, None], points, 0)
 
     def side(centres: Array) -> Array:
         first, second = tiles.own(centres[:, 0]), tiles.own(centres[:, 1])
+        # nearer to the second centre b than to a: x . (b - a) > (|b|^2 - |a|^2) / 2
         margin = jnp.sum((second - first) * (second + first), axis=1)[:, None] / 2
         return (product(points, (second - first)[:, :, None])[..., 0] > margin) & tiles.real
 
@@ -161,6 +165,7 @@ def two_means(
         total, count = comm.sum(tiles.sum(parts))
         return total, count[:, None]
 
+    # the first side's sums are what the second's leave of these
     all_total, all_count = sums(tiles.real)
 
     def lloyd(_: Any, centres: Array) -> Array:

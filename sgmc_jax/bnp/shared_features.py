@@ -112,6 +112,7 @@ def representative_draw(features: Any) -> RepresentativeDraw:
     draws, lead = feature_draws(features)
     every = [_in_use(draw) for draw in draws]
     inner = np.concatenate([_inner_products(some, every) for some in _together(every)])
+    # the last term is the same for all draws: it makes of the order a distance
     squares = np.diag(inner) - 2 * inner.mean(axis=1) + inner.mean()
     best = int(np.argmax(squares <= squares.min() + _TIE * inner.max()))
     index = tuple(int(i) for i in np.unravel_index(best, lead))
@@ -140,6 +141,7 @@ def _inner_products(
     some: list[np.ndarray], every: list[np.ndarray]
 ) -> Float[np.ndarray, "some draws"]:
     """<Z_d Z_d', Z_e Z_e'> = |Z_d' Z_e|^2 of some draws d and all draws e."""
+    # products are whole numbers, exact in float32 up to 2^24; their squares need more
     own = np.concatenate(some, axis=1).T
     columns = [
         _summed(np.square((own @ np.concatenate(others, axis=1)).astype(float)), others, 1)

@@ -87,12 +87,15 @@ class SliceBNB(Kernel):
         shared = self._redraw_mass(mass_key, shared, counts, state, shard)
         own = self._weights(shared, shard)
 
+        # num is 1: `log_column` and `log_absent` are of whole columns, with the sums over groups
         shared, used = own.draw(weight_key, shared, state.sums.counts, counts, 1)
         atoms = own.arranged(empty_key, shared, used, 1)
         params = self.family.draw(atom_key, state.sums.statistics)
+        # integrated out of the weights' Metropolis moves, rates are fresh after them
         log_rates = self._log_rates(rate_key, own.counts, atoms, counts, shard)
 
         width, present = labels.shape[1], self._present(labels, shard).ravel()
+        # x_dk being Poisson given pi, and N_d their sum, items are independent given pi
         group = jnp.repeat(jnp.arange(labels.shape[0]), width, total_repeat_length=labels.size)
         index = (shard.start * width + jnp.arange(labels.size)).astype(jnp.uint32)
         flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shard.items.items)
@@ -100,8 +103,10 @@ class SliceBNB(Kernel):
         rank, known, last = self._ranks(atoms)
         spare = -self.decay * jnp.log(item_uniforms(level_key, index, atoms.place.dtype))
         level = rank[labels.ravel()] + jnp.floor(spare).astype(jnp.int32)
+        # past the last known rank there may be atoms that an item should have been offered
         lost = atoms.lost | jnp.any(present & (level > last))
         logits = self.family.scores(params, flat) + log_rates[:, group]
+        # P(K_dn | z_dn = k) ~ e^(k / decay), for all k up to K_dn
         logits = logits + (rank / self.decay).astype(logits.dtype)[:, None]
         allowed = (rank[:, None] <= level) & known[:, None]
         uniforms = item_uniforms(label_key, index, logits.dtype)
@@ -119,6 +124,7 @@ class SliceBNB(Kernel):
 
     def _ranks(self, atoms: Ordered) -> tuple[Int[Array, " K"], Bool[Array, " K"], Any]:
         """The rank of every slot, which slots have an atom, and up to what rank all have one."""
+        # the inverse of a permutation; indices without an atom are left out of a measure's order
         rank = jnp.argsort(atoms.order) + 1
         return rank, rank <= atoms.number, atoms.number
 
@@ -158,6 +164,7 @@ class SliceBNB(Kernel):
         """The counts' likelihood at this mass; r_d is 0 for padding."""
         c = self.process.concentration
         size = shard.items.size.astype(mass.dtype)
+        # the default knows the mass, and with it the likelihood of a mass: see `log_all`
         r = size * (c - 1) / (mass * c) if self.failures is None else self.failures
         r = jnp.where(shard.mask, r, 0)
         return Failures.of(replace(self.process, mass=mass), r, self.comm)
@@ -182,7 +189,9 @@ class SliceBNB(Kernel):
         def target(mass: Array) -> Array:
             groups = self._groups(mass, shard)
             columns = jnp.sum(jnp.where(used, groups.log_all(counts, log_theta), 0))
+            # a^(s-1) e^(-r a) of the prior, a^K of the points in use, and a of a walk in log a
             prior = (shape + jnp.sum(used)) * jnp.log(mass) - rate * mass
+            # above 1 a weight s = a theta might exceed 1 too
             return jnp.where(mass <= 1, prior - mass * groups.exposure() + columns, -jnp.inf)
 
         def move(i: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -195,6 +204,7 @@ class SliceBNB(Kernel):
             return jnp.where(taken, proposal, mass), jnp.where(taken, new, log)
 
         mass, _ = jax.lax.fori_loop(0, MOVES, move, (old, target(old)))
+        # theta knows g / a alone: so it stays, and s = a theta moves with the mass
         series = shared["series"] | {"g": shared["series"]["g"] * (mass / old)}
         return shared | {"mass": mass, "series": series}
 
@@ -214,10 +224,12 @@ class SliceBNB(Kernel):
 
         def of_group(index: Array, x: Int[Array, " K"], r: Array) -> Float[Array, " K"]:
             theta_key, rate_key = jax.random.split(jax.random.fold_in(key, index))
+            # rate (1 - theta) / theta of the prior and 1 of the Poisson: 1 / theta together
             log_theta, _ = log_beta(theta_key, first + x, second + r)
             return log_theta + log_gamma(rate_key, r + x)
 
         index = shard.start + jnp.arange(shard.capacity)
+        # of padding any r will do, but 0 is no shape
         failures = jnp.where(shard.mask, groups.failures, 1)
         return jax.vmap(of_group, in_axes=(0, 1, 0), out_axes=1)(index, counts, failures)
 

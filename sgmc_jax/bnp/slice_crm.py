@@ -54,6 +54,7 @@ class SliceModel(LatentFeatures):
 
     def starter(self, data: PyTree, capacity: int) -> Starter | None:
         process = self.process.collapsed
+        # a start is made by a collapsed chain, for which weights have to be integrated out
         if process is not None:
             return LatentFeatures(process, self.family).starter(data, capacity)
         if leading_axis(data) >= MANY_ROWS:
@@ -106,13 +107,16 @@ class SliceCRM(ModelKernel):
         # of explicit families: what no item has is of the prior, whatever was in the slot before
         params = family.births(birth_key, params, counts == 0)
 
+        # levels have been integrated out so far: rows draw theirs given the order just made
         now = Sliced(atoms, shared, params, *jax.random.split(entry_key))
         features, beyond = self._all_rows(now, rows, blocks.index)
         lost = atoms.lost | beyond
 
         z = features.T
+        # about these parameters: of small residuals the sums of squares do not cancel
         own = model._sums(params, z, blocks, lost)
         sums = self.comm.sum(own)
+        # where they are integrated out this is a report: the next step draws parameters of its own
         drawn = family.report(end_key, shared, params, sums.statistics, sums.counts)
         shared = shared | weights.kept(atoms) | {"parameters": drawn}
         local = {"features": blocks.unpad(z).astype(model.process.dtype)}
@@ -163,7 +167,9 @@ class SliceCRM(ModelKernel):
         last, before = _last_before(rows.features, atoms.order, rank)
         # given the entries of the row in the new order; these are then drawn given the level
         level = self._level(last, item_uniforms(now.level_key, index, dtype))
+        # padding has no level above 0, and is not visited
         level = jnp.where(rows.real, level, 0)
+        # columns past all levels are empty, and stay so
         visited = jnp.sum(rank <= jnp.max(level))
         (cipher,) = word_keys(now.entry_key, 1)
         uniforms = slot_item_uniforms(cipher, self.capacity, index, dtype)
@@ -175,9 +181,12 @@ class SliceCRM(ModelKernel):
             old = rows.features[k]
 
             def log_step(lower: Array) -> Array:
+                # 1 in place of 0 moves the row's last column from before[j] to rank[j], unless a
+                # later one has an entry; from 1 on nothing moves
                 gain = self._gain(rank[j], before[j], level, (lower == 0) & ~above)
                 return process.log_step(atoms.log_weight[k], lower) + gain.astype(dtype)
 
+            # past its own level a row has nothing, and is given nothing
             new, likelihood = draw_entries(
                 process, likelihood, log_step, k, old, uniforms[k], rank[j] > level
             )
@@ -186,6 +195,7 @@ class SliceCRM(ModelKernel):
         likelihood = self.model.family.together(now.shared, now.params, rows)
         start = rows.features, likelihood, jnp.zeros(level.shape, bool)
         features = jax.lax.fori_loop(0, visited, column, start)[0]
+        # between the last known index and the level there may be atoms that the row has not tried
         return features, jnp.any(level > atoms.number)
 
     def _gain(self, last: Array, before: Array, level: Array, longer: Array) -> Array:

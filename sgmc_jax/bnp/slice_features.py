@@ -85,6 +85,7 @@ def slice_features(
     check_parts(process, family, (FeatureProcess, FeatureFamily))
     measure = process.measure(process.start())
     series = process.series() if representation is None else series_of(measure, representation)
+    # the series is taken of the measure at every concentration that the chain comes to
     if process.priors["concentration"] is not None and not series.every_concentration:
         raise ValueError(
             "representation must hold for every concentration, which has a prior: "

@@ -145,6 +145,7 @@ def slice_mixture(
     if batch_size is not None:
         _checks.whole("batch_size", batch_size)
     _checks.whole("warm_start", warm_start, minimum=0)
+    # from all points sums are new in every step, and stochastic weights see but the batch's labels
     if warm_start and (batch_size is None or weights != "gibbs"):
         raise ValueError(
             f"warm_start goes with batches and weights 'gibbs', got {warm_start=}, {batch_size=} "
@@ -162,11 +163,13 @@ def slice_mixture(
                 f"step_size={step_size} and stick_step_size={stick_step_size}"
             )
         return SliceMixture(process, family, scan, capacity)
+    # gammas over their total move: parameters must be simplices with a Dirichlet prior
     if not isinstance(family, DirichletMultinomial | DirichletCategorical):
         raise TypeError(
             f"family must be a DirichletMultinomial or DirichletCategorical for {weights=}, got "
             f"{type(family).__name__}"
         )
+    # and sticks must be independent, with beta laws given the sizes of the clusters
     if not isinstance(process, PitmanYor):
         raise TypeError(f"process must be a PitmanYor for {weights=}, got {type(process).__name__}")
     if step_size is None:

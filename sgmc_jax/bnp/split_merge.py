@@ -100,7 +100,7 @@ class SplitMerge(Kernel):
         unions = self._unions(pairs, blocks, labels)
         logits = self._launch(launch_key, blocks, unions, centres)
         side, log_law = self._sides(side_key, blocks, pairs, unions, logits, labels)
-        gain = self._gain(hyper, unions, side) - log_law
+        gain = self._gain(hyper, unions, side) - log_law  # of the split, also for a merge
         target, info = self._decide(test_key, hyper, pairs, gain, occupied)
         slots = unions.tiles.own(jnp.stack([pairs.slot[:, 0], target], axis=1))
         moved = jnp.where(side, slots[:, 1:], slots[:, :1])
@@ -123,7 +123,7 @@ class SplitMerge(Kernel):
         reach = 1 << (words[:num, None] % _POOL.bit_length()).astype(jnp.int32)
         points = self._rows(blocks, self._points(blocks), items)
         squares = squared_distances(points[:num], points[num:])
-        squares = jnp.where(pool == first[:, None], jnp.inf, squares)
+        squares = jnp.where(pool == first[:, None], jnp.inf, squares)  # never with itself
         near = jnp.argmin(jnp.where(jnp.arange(_POOL) < reach, squares, jnp.inf), axis=1)
         index = jnp.stack([first, pool[near]], axis=1)
         slot = self._rows(blocks, labels, index.ravel()).reshape(index.shape)
@@ -164,13 +164,13 @@ class SplitMerge(Kernel):
     def _launch(self, key: Any, blocks: Blocks, unions: Unions, centres: Array) -> Array:
         """The log odds of every item for the second seed's side, blind to the current labels."""
         points = unions.tiles.take(self._points(blocks))
-        side = two_means(unions.tiles, points, centres, _ROUNDS, self.comm)
+        side = two_means(unions.tiles, points, centres, _ROUNDS, self.comm)  # U and seeds alone
         side = _with_seeds(side, unions)
         last, *keys = jax.random.split(key, 2 * self.scans - 1)
         for draw_key, side_key in zip(keys[::2], keys[1::2], strict=True):
             logits = self._logits(draw_key, unions, side)
             side = _with_seeds(logits > _logistic(side_key, blocks, unions, logits.dtype), unions)
-        return self._logits(last, unions, side)
+        return self._logits(last, unions, side)  # by parameters drawn anew, for the proposal
 
     def _logits(self, key: Any, unions: Unions, side: Array) -> Array:
         """log [n_2 f(x | theta_2) / n_1 f(x | theta_1)], both theta drawn given the sides."""
@@ -200,10 +200,10 @@ class SplitMerge(Kernel):
         blind, share = tiles.own((blind < _BLIND, share))
         proposed = jnp.where(blind[:, None], jax.scipy.special.logit(share)[:, None], logits)
         drawn = proposed > _logistic(item_key, blocks, unions, dtype)
-        current = tiles.take(labels) == tiles.own(pairs.slot[:, 1])[:, None]
+        current = tiles.take(labels) == tiles.own(pairs.slot[:, 1])[:, None]  # of two clusters
         side = _with_seeds(jnp.where(tiles.own(pairs.together)[:, None], drawn, current), unions)
 
-        chosen = tiles.real & (unions.seed < 0)
+        chosen = tiles.real & (unions.seed < 0)  # seeds have no choice: q is of the others
         # of both laws, whichever was drawn from; of a merge, for the split that would undo it
         log_odds = jax.nn.log_sigmoid(jnp.where(side, logits, -logits))
         by_tile = (jnp.where(chosen, log_odds, 0).sum(1), (chosen & side).sum(1), chosen.sum(1))
@@ -238,9 +238,9 @@ class SplitMerge(Kernel):
             ratio = jnp.where(
                 together, gain + jnp.log(a + num * d), -gain - jnp.log(a + (num - 1) * d)
             )
-            taken = live & (log_uniform < ratio)
+            taken = live & (log_uniform < ratio)  # never where the ratio is NaN
             split, merge = taken & together, taken & ~together
-            full = jnp.all(occupied)
+            full = jnp.all(occupied)  # after earlier merges, whose slots are free again
             free = jnp.argmin(occupied).astype(slot.dtype)
             target = jnp.where(split, free, jnp.where(merge, slot[0], slot[1]))
             occupied = occupied.at[slot[1]].set(occupied[slot[1]] & ~merge)

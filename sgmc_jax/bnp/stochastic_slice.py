@@ -72,6 +72,7 @@ class StochasticSlice(SliceMixture):
         position = start_position(self.process, position, shard.capacity)
         labels, hyper = position.local["assignment"], position.shared
         sums = self.comm.sum(self.sums(shard.items, labels, shard.mask))
+        # the order is part of the chain, which may begin with any
         order = jnp.arange(self.capacity)
         sticks, params = self._gammas(as_keys(key).noise, shard, labels, hyper, order)
         return StochasticSliceState(
@@ -94,6 +95,7 @@ class StochasticSlice(SliceMixture):
         return state._replace(order=order, gammas=gammas)
 
     def grow(self, state: StochasticSliceState, capacity: int) -> tuple[Kernel, Any]:
+        # new slots have the sticks past all others, which every step draws from the prior
         order = jnp.append(state.order, jnp.arange(self.capacity, capacity))
         return self.resize(capacity), state._replace(order=order)
 
@@ -119,6 +121,7 @@ class StochasticSlice(SliceMixture):
         state = self._draw_mixture(keys._replace(noise=mixture_key), state, shard, batch)
         log_weights, index = state.log_weights, shard.start + batch.rows
         own = log_weights[state.position.local["assignment"][batch.rows]]
+        # given the weights just drawn, which must not change before labels are drawn by it
         level = own + jnp.log(item_uniforms(slice_key, index, log_weights.dtype))
         # a cluster on the last stick might have been exchanged with the next
         ends = state.sums.counts[jnp.stack([last, state.order[-1]])]
@@ -138,20 +141,24 @@ class StochasticSlice(SliceMixture):
         process, (hyper, local), counts = self.process, state.position, state.sums.counts
         order, (sticks, params) = state.order, state.gammas
         none = jnp.zeros_like(counts)
+        # u_i are integrated out of all that follows: nothing here knows a level
         stats = self._estimate(shard, batch, local["assignment"][batch.rows])
 
         shapes = self._stick_shapes(hyper, stats.count[order])
         prior, used = self._stick_shapes(hyper, none), in_use(counts[order])
         sticks = self._moved(stick_key, sticks, shapes, prior, used, stick_step_size)
+        # sticks are held: clusters change places with all that is theirs, and weights alone count
         series = Sticks(*jax.nn.log_softmax(sticks).T)
         order = swap_neighbours(swap_key, order, counts, process.log_weights(series)[0])
         used = in_use(counts[order])
         if process.prior is not None:
+            # sticks past the last cluster are integrated out, and fresh ones drawn at once
             hyper = process.redraw_from_series(hyper_key, hyper, series, used)
             tail = log_gamma(tail_key, self._stick_shapes(hyper, none))
             sticks = jnp.where(used[:, None], sticks, tail)
         by_order, log_rest = process.log_weights(Sticks(*jax.nn.log_softmax(sticks).T))
 
+        # a cluster in use that the batch has no point of moves as if it had none at all
         shapes, prior = self._shapes(stats)
         params = self._moved(param_key, params, shapes, prior, counts > 0, step_size)
         return state._replace(
@@ -178,10 +185,12 @@ class StochasticSlice(SliceMixture):
         move_key, total_key, prior_key = jax.random.split(key, 3)
         phase = Phase(log_gammas)
         if self.weights == "scir":
+            # the old total is of other labels: in equilibrium it has the law of the present shapes
             phase = GammaTotal()(total_key, phase, h, shapes)
             phase = CIR()(move_key, phase, h, shapes)
         else:
             phase = ExpandedMeanLangevin(lambda _: Estimate(prior))(move_key, phase, h, shapes)
+        # where no point is, nothing is carried over of what was in the slot
         fresh = log_gamma(prior_key, prior.astype(log_gammas.dtype))
         return jnp.where(used[:, None], phase.position, fresh)
 
@@ -213,5 +222,6 @@ class StochasticSlice(SliceMixture):
 def _start(key: Any, shapes: Array, prior: Array) -> Float[Array, "K d"]:
     """Simplices drawn from their conditional, with totals drawn from their prior."""
     point_key, total_key = jax.random.split(key)
+    # `scir` draws it anew; of `sgrld` this is the stationary law, whatever the counts are
     log_total = log_gamma(total_key, prior.sum(axis=1))
     return jax.nn.log_softmax(log_gamma(point_key, shapes)) + log_total[:, None]

@@ -84,9 +84,11 @@ def cluster_table(
         told["together"] = _together(labels, size, draws, group_size)
     member = np.eye(len(size))[labels]
     mean = member.T @ values / size[:, None]
+    # of differences from the cluster's own mean: far from 0 those of squares cancel
     spread = np.sqrt(member.T @ (values - mean[labels]) ** 2 / size[:, None])
     for i, name in enumerate(names):
         told |= {f"{name} mean": mean[:, i], f"{name} sd": spread[:, i]}
+    # labels as they were given, in whose order clusters were numbered
     rows = tuple(str(label) for label in np.unique(given)[order])
     return Table(rows, {name: x[order].astype(np.float64) for name, x in told.items()})
 
@@ -147,6 +149,7 @@ def _together(
     for own in drawn:
         both = np.zeros((len(size), own.max() + 1))
         np.add.at(both, (labels, own), 1)
+        # ordered pairs of C that are in one cluster of the draw, out of m (m - 1)
         pairs += np.sum(both * (both - 1), axis=1)
     return np.where(size > 1, pairs / np.maximum(len(drawn) * size * (size - 1.0), 1), 1.0)
 

@@ -53,6 +53,7 @@ class UncollapsedMixture(Kernel):
         self = recentred(self, state)
         hyper_key, weight_key, atom_key, label_key = jax.random.split(as_keys(key).noise, 4)
         shard, counts = as_shard(data), state.sums.counts
+        # by the law of the partition with infinitely many atoms, to which that of the tail is near
         hyper = self.process.redraw(hyper_key, state.position.shared, counts)
         # of the K clusters and of U fresh atoms in free slots, all that a point may join
         log_weights = self._draw_weights(weight_key, hyper["concentration"], counts)
@@ -61,6 +62,7 @@ class UncollapsedMixture(Kernel):
         logits = log_weights[:, None] + self.family.scores(params, shard.items)
         index = shard.start + jnp.arange(shard.capacity)
         labels = pick_columns(logits, item_uniforms(label_key, index, logits.dtype))
+        # padding has some label, so that no index is out of range
         labels = jnp.where(shard.mask, labels, 0)
         # fewer fresh atoms than U had a slot
         lost = jnp.sum(counts == 0) < self.tail
@@ -81,13 +83,16 @@ class UncollapsedMixture(Kernel):
     def _draw_weights(self, key: Any, a: Array, counts: Array) -> Float[Array, " K"]:
         """log w up to a constant: the clusters', then U free slots', the first ones."""
         free = counts == 0
+        # the lowest, so that slots which are added change nothing
         fresh = free & (jnp.cumsum(free) <= self.tail)
+        # gammas in place of a Dirichlet: their sum cancels where labels are drawn
         log_weights = log_gamma(key, jnp.where(free, a / self.tail, counts))
         return jnp.where(fresh | ~free, log_weights, -jnp.inf)
 
     def _state(self, hyper: Any, labels: Array, overflow: Array, data: Data) -> HybridState:
         """The state of these labels; all items are one block."""
         shard = as_shard(data)
+        # padding is in no cluster
         real = jnp.where(shard.mask, labels, -1)
         counts = jnp.sum(real == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
         statistics = self.family.label_statistics(shard.items, real, self.capacity)
