@@ -121,7 +121,10 @@ class PerShard(NamedTuple):
 
 
 class Shard(NamedTuple):
-    """A padded part of the data: `size` real items, the first of them number `start` of `total`."""
+    """A padded part of the data: `size` real items, the first of them number `start` of `total`.
+
+    Of several shards those before the last item's are full: padding is past the end of all items.
+    """
 
     items: PyTree
     size: Any

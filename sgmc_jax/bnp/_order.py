@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from ..random.slots import slot_uniform
+
 
 def swap_neighbours(
     key: Any, order: Array, counts: Array, log_weights: Float[Array, " K"]
@@ -19,7 +21,7 @@ def swap_neighbours(
     """
     # weights stay with their terms: clusters move among them
     log_ratio = log_weights[:-1] - log_weights[1:]
-    uniforms = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
+    uniforms = slot_uniform(key, log_ratio.shape, log_ratio.dtype)
     index = jnp.arange(len(order))
     # pairs of one parity have no term in common, and are exchanged at once
     for parity in (0, 1):

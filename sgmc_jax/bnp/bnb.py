@@ -87,7 +87,8 @@ class Failures(eqx.Module):
     def exposure(self) -> Float[Array, ""]:
         """The expected number of clusters of all groups, at a mass of 1 of the measure of theta.
 
-        Where s is small all groups are as empty as so many items that have it with probability s.
+        Where theta is small, all groups are as empty as so many items that have it with probability
+        theta.
         """
         # log P(all groups without it) is -num theta in the limit of small theta
         num = self.process.mass * self.process.concentration * self.sums.slope

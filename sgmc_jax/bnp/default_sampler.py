@@ -142,7 +142,8 @@ def _features(
     start = seed_features(key, process, family, data, capacity=_SLOTS)
     # a slot that no item has is free
     found = int(np.any(np.asarray(start.local["features"]) != 0, axis=0).sum())
-    told = f"{_counted(blocks)}, {_SLOTS} slots, {found} features to begin with, of 100 items"
+    few = min(100, leading_axis(data))  # those that `seed_features` looks at
+    told = f"{_counted(blocks)}, {_SLOTS} slots, {found} features to begin with, of {few} items"
     return DefaultSampler(kernel, start, told)
 
 

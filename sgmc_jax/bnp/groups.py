@@ -36,6 +36,8 @@ class Groups(NamedTuple):
     def from_list(cls, groups: Sequence[Any]) -> Groups:
         """Groups from a list of arrays, one a group, padded with zeros to the longest."""
         arrays = [np.asarray(group) for group in groups]
+        if not arrays:
+            raise ValueError("groups must hold a group at least, got none")
         size = np.array([len(group) for group in arrays], np.int32)
         some = [group for group in arrays if len(group)] or arrays[:1]  # an empty one has no dtype
         dtype, shape = np.result_type(*some), some[0].shape[1:]
@@ -87,7 +89,8 @@ def check_groups(data: Any) -> None:
             f"data must be Groups(items, size), got {type(data).__name__}; documents, rows padded "
             "with -1, become Groups(documents, (documents >= 0).sum(1))"
         )
-    leading_axis(data)
+    if not leading_axis(data):
+        raise ValueError("data must hold a group at least, got none")
     widths = {x.shape[1] if x.ndim > 1 else None for x in jax.tree.leaves(data.items)}
     if len(widths) != 1 or None in widths:
         raise ValueError(f"data.items must have axes of groups and of items, got lengths {widths}")

@@ -104,6 +104,9 @@ def predictive(
             f"positions must be Dist(shared, local), such as run.trace, got {type(positions)}"
         )
     data, items = without_frames("data", data), without_frames("items", items)
+    missing = [name for name in process.start() if name not in positions.shared]
+    if missing:
+        raise ValueError(f"positions must have {missing} in their shared part, such as run.trace")
     labels = np.asarray(local_part(positions, "assignment"))
     if leading_axis(data) != labels.shape[-1]:
         raise ValueError(
@@ -112,7 +115,7 @@ def predictive(
         )
     for some in (data, items):
         family.check(some)
-    draws = label_draws(labels)
+    draws = label_draws(positions)
     capacity = _padded(int(draws.max()) + 2)  # the last is for an item by itself
     hyper = {name: jnp.reshape(positions.shared[name], len(draws)) for name in process.start()}
     told = None if partition is None else one_partition("partition", partition, draws.shape[1])

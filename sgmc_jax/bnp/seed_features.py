@@ -33,7 +33,7 @@ def seed_features(
     often sums or parts of others, which a large N then holds in place. On n << N items neither is
     so. Some chains of `collapsed_features` are run on a random subset, and of their last states
 
-        the one with the largest log p(Z) + log p(X | Z)
+        the one with the largest log p(Z) + log p(X | Z), factorials of entries apart,
 
     is the start: its features for the subset, and none for all other items. From there the first
     few steps of `hybrid_features` give the features to all items.
@@ -70,6 +70,7 @@ def seed_features(
     for name, value in (numbers | {"capacity": capacity}).items():
         _checks.whole(name, value)
     data = without_frames("data", data)
+    # in one block features are born in any item, and nothing is instantiated to hold them back
     kernel = collapsed_features(process, family, capacity=capacity)
     kernel.check(None, data)
     return seeds(key, kernel, data, **numbers)

@@ -229,8 +229,7 @@ class SliceBNB(Kernel):
             return log_theta + log_gamma(rate_key, r + x)
 
         index = shard.start + jnp.arange(shard.capacity)
-        # of padding any r will do, but 0 is no shape
-        failures = jnp.where(shard.mask, groups.failures, 1)
+        failures = jnp.where(shard.mask, groups.failures, 1)  # 0, of padding, is no shape
         return jax.vmap(of_group, in_axes=(0, 1, 0), out_axes=1)(index, counts, failures)
 
 
@@ -277,8 +276,8 @@ def slice_bnb(
         process: `BetaProcess(a, c)` with a <= 1 and c > 1.
         family: the conjugate family of a cluster's items, such as `DirichletCategorical`.
         representation: a series of the process, or what makes one of it; by default `bondesson`.
-        failures: r > 0 of every group; by default (c - 1) / (a c) times the group's size, which
-            makes its expected size that observed.
+        failures: r > 0 of every group; by default, as in the paper, (c - 1) / (a c) times the
+            group's size. Were all weights small, its expected size would be a times that observed.
         mass_prior: `None` for the mass of the process, or the shape and rate of its gamma prior,
             restricted to a <= 1; that of the process is then its first value.
         decay: how far slices reach, in clusters.

@@ -53,7 +53,7 @@ def slice_features(
             and with it how many empty ones a step tries, and nothing else.
         decay: how far slices reach, in features; the larger, the more empty ones are tried.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
-            the chain does not depend on it.
+            the chain, its start given, does not depend on it.
 
     State:
         as of `hybrid_features`, whose positions are valid here, and the other way round.

@@ -19,7 +19,7 @@ from ..families import Family
 from ..processes import PitmanYor
 from ..special import log_rising_factorial
 from ._centre import centre_of, centred, recentred
-from ._starts import check_parts, check_start, start_position, with_own_hyper
+from ._starts import check_parts, check_start, start_position
 from .hybrid.blocks import Blocks
 from .seeding import as_points, squared_distances, two_means
 
@@ -108,7 +108,7 @@ class SplitMerge(Kernel):
         return SplitMergeState(Dist(hyper, {"assignment": labels}), state.centre), info
 
     def retarget(self, key: Key, state: SplitMergeState, data: Data) -> SplitMergeState:
-        return self.refresh(key, with_own_hyper(state, self.process), data)
+        return self.init(key, state.position, data)  # of other data the centre is another one
 
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)
@@ -251,8 +251,7 @@ class SplitMerge(Kernel):
         occupied, (target, split, merge, lost) = jax.lax.scan(one, occupied, inputs)
         count = lambda x: jnp.sum(x, dtype=jnp.int32)
         slots = SlotInfo(count(occupied), jnp.any(lost))
-        info = SplitMergeInfo(slots, count(split), count(merge))
-        return target, info
+        return target, SplitMergeInfo(slots, count(split), count(merge))
 
 
 def _with_seeds(side: Array, unions: Unions) -> Array:
@@ -307,7 +306,8 @@ def split_merge(
     `cycle(hybrid_mixture(...), split_merge(...))`. A chain may well begin with one cluster.
 
     Targets:
-        the posterior of the partition given the hyper-parameters, exactly.
+        the posterior of the partition given the hyper-parameters, exactly. In float32 log r is off
+        by about 1e-6 m: from clusters of some 1e5 items on enable `jax_enable_x64`.
 
     Args:
         process: `DirichletProcess(concentration)` or `PitmanYor(concentration, discount)`.

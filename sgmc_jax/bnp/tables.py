@@ -122,6 +122,8 @@ def feature_table(features: Any, parameters: Any, *, columns: Sequence[str] | No
     given = _checks.on_host("features", features)
     if given.dtype.kind not in "buif" or not np.array_equal(given, np.floor(given)):
         raise TypeError(f"features must be whole numbers, got {given.dtype}")
+    if given.size and given.min() < 0:
+        raise ValueError(f"features must have no negative entries, got {given.min()}")
     if given.ndim != 2 or given.shape[1] != len(values):
         raise ValueError(
             f"features must have a column for each of {len(values)} rows of parameters, got shape "

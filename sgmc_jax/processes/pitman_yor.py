@@ -298,13 +298,15 @@ class DirichletProcess(PitmanYor):
 def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: Array) -> Array:
     """The concentration given that `size` points form `active` clusters, from a gamma prior.
 
-    With eta ~ Beta(a + 1, n), a mixture of Gamma(s + K, r - log eta) and Gamma(s + K - 1, .).
+    With eta ~ Beta(a + 1, n), a mixture of Gamma(s + K, r - log eta) and Gamma(s + K - 1, .); of no
+    points, the prior.
     """
     shape, rate = prior
     size, active = size.astype(old.dtype), active.astype(old.dtype)
     beta_key, pick_key, gamma_key = jax.random.split(key, 3)
-    log_eta, _ = log_beta(beta_key, old + 1, size)
+    none, size = size == 0, jnp.maximum(size, 1)
+    log_eta = jnp.where(none, 0, log_beta(beta_key, old + 1, size)[0])
     odds = (shape + active - 1) / (size * (rate - log_eta))
-    one_more = jax.random.uniform(pick_key, dtype=old.dtype) * (1 + odds) < odds
+    one_more = none | (jax.random.uniform(pick_key, dtype=old.dtype) * (1 + odds) < odds)
     drawn = gamma(gamma_key, shape + active - 1 + one_more) / (rate - log_eta)
     return drawn.astype(old.dtype)

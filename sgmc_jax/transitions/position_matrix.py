@@ -40,7 +40,7 @@ class PositionMatrix(eqx.Module):
     value: Any
 
     def __init__(self, name: str, value: Any):
-        self.name = name
+        self.name = _checks.instance("name", str, name)
         real = _checks.real_tree(name)
         self.value = as_function(value, name, ("position",)) if callable(value) else real(value)
 

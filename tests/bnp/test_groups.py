@@ -1,10 +1,16 @@
 """Groups of words from matrices of counts."""
 
+import jax
 import numpy as np
 import pytest
 from scipy import sparse
 
-from sgmc_jax.bnp import Groups
+from sgmc_jax.bnp import (
+    DirichletCategorical,
+    Groups,
+    HierarchicalDirichletProcess,
+    default_sampler,
+)
 
 COUNTS = np.random.default_rng(0).poisson(0.4, (7, 5))
 COUNTS[3] = 0
@@ -21,6 +27,14 @@ def test_words_are_as_often_as_they_are_counted(form):
 
 def test_documents_that_all_have_the_vocabulary_s_length():
     assert Groups.from_counts(np.ones((2, 3), int)).items.tolist() == [[0, 1, 2]] * 2
+
+
+def test_no_group_at_all_is_told():
+    with pytest.raises(ValueError, match="a group at least, got none"):
+        Groups.from_list([])
+    parts = HierarchicalDirichletProcess(1.0, 1.0), DirichletCategorical(np.ones(5))
+    with pytest.raises(ValueError, match="a group at least, got none"):
+        default_sampler(jax.random.key(0), *parts, Groups.from_counts(COUNTS[:0]))
 
 
 def test_unfit_counts_are_told():

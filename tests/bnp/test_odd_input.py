@@ -20,6 +20,7 @@ from sgmc_jax import (
     thin,
 )
 from sgmc_jax.bnp import (
+    BetaBernoulli,
     BetaProcess,
     DirichletProcess,
     GammaProcess,
@@ -29,6 +30,7 @@ from sgmc_jax.bnp import (
     NormalGamma,
     NormalInverseWishart,
     bondesson,
+    hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
     slice_bnb,
@@ -145,6 +147,30 @@ BAD = {
         ),
         "at most 8 slots, the capacity, got 32 in 'weights'",
     ),
+    **{
+        f"slots of {name}": (
+            lambda kernel=kernel, name=name, part=part: sample(
+                KEY,
+                kernel,
+                Dist({name: part}, {"features": np.zeros((2, 3), bool)}),
+                np.zeros((2, 2)),
+                num_steps=1,
+            ),
+            f"at most 8 slots, the capacity, got 32 in '{name}'",
+        )
+        for kernel, name, part in [
+            (
+                hybrid_features(BetaBernoulli(1.0), LinearGaussian(2), capacity=8),
+                "parameters",
+                np.zeros((32, 2)),
+            ),
+            (
+                slice_crm(bondesson(BetaProcess(1.0)), Bernoulli(), LinearGaussian(2), capacity=8),
+                "series",
+                {"v": np.ones(32), "g": np.ones(32)},
+            ),
+        ]
+    },
     "a list": (
         lambda: sample(
             KEY, hybrid_mixture(DirichletProcess(1.0), FAMILY), [0, 99], X[:2, 0], num_steps=1

@@ -105,6 +105,12 @@ def test_names_of_clusters_do_not_matter():
     np.testing.assert_allclose(first.membership, second.membership, atol=1e-5)
 
 
+def test_draws_of_many_chains_are_known_by_their_positions(recwarn):
+    many = predictive(np.broadcast_to(ALL[7], (17, 2, 4)))
+    np.testing.assert_allclose(many.log_density, predictive(ALL[[7]]).log_density, atol=1e-5)
+    assert not recwarn.list
+
+
 def test_counts_are_items_too():
     family, data = DirichletMultinomial(0.5, size=2), np.array([[3, 0], [0, 2]])
     new = np.array([[1, 0], [0, 1]])
@@ -123,6 +129,11 @@ def test_counts_are_items_too():
             "partition must have a label",
         ),
         (lambda: predictive(ALL, [np.nan]), ValueError, "data must be finite"),
+        (
+            lambda: predictive_(PROCESS, FAMILY, Dist({}, {"assignment": ALL}), X, NEW),
+            ValueError,
+            r"positions must have \['concentration', 'discount'\]",
+        ),
         (
             lambda: predictive_(PROCESS, FAMILY, ALL, X, NEW),
             TypeError,

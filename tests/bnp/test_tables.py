@@ -63,6 +63,7 @@ def test_one_column_and_many_rows():
         (lambda: cluster_table(LABELS, np.array(["a"] * 6)), "numbers"),
         (lambda: feature_table(np.full((3, 4), 0.5), np.eye(4)), "whole numbers"),
         (lambda: feature_table(np.ones((3, 2)), np.eye(4)), "column for each of 4"),
+        (lambda: feature_table(-np.ones((3, 4)), np.eye(4)), "no negative entries, got -1"),
     ],
 )
 def test_it_refuses(call, message):

@@ -94,10 +94,14 @@ def test_planted_topics_are_found():
 
 @pytest.mark.full
 def test_empty_and_single_groups():
-    for sizes in ([0, 1, 0], [1]):
+    random = HierarchicalDirichletProcess(1.0, 1.0, prior=(2.0, 1.0), group_prior=(2.0, 1.0))
+    for sizes in ([0, 1, 0], [1], [0, 0]):
         words = Groups(np.zeros((len(sizes), 2), int), np.array(sizes))
-        run = sample(KEY, hybrid_hdp(*parts(), blocks=2), None, words, num_steps=20)
-        assert np.isfinite(run.trace.shared["weights"]).all()
+        for process in (parts()[0], random):
+            kernel = hybrid_hdp(process, parts()[1], blocks=2)
+            run = sample(KEY, kernel, None, words, num_steps=20)
+            for name in ("weights", "concentration", "group_concentration"):
+                assert np.isfinite(run.trace.shared[name]).all()
 
 
 def test_bad_input():

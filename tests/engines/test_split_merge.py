@@ -84,6 +84,15 @@ def test_a_cycle_does_not_depend_on_the_capacity(x64):
     assert np.array_equal(labels(runs[0]), labels(runs[1]))
 
 
+def test_other_data_have_another_centre():
+    data = jnp.asarray(planted(20, 2, 2, 5.0)[0], jnp.float32)
+    kernel = split_merge(PROCESS, NormalInverseWishart(2))
+    state = kernel.init(KEY, np.arange(20) % 3, data)
+    moved = kernel.retarget(KEY, state, data + 1e4)
+    np.testing.assert_allclose(moved.centre, state.centre + 1e4, rtol=1e-6)
+    assert np.array_equal(moved.position.local["assignment"], np.arange(20) % 3)
+
+
 @pytest.mark.full
 def test_one_cluster_is_split_into_many():
     """Ten clusters in 16 dimensions, from one: plain sweeps never leave it."""

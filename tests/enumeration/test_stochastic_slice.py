@@ -1,5 +1,6 @@
 """Slice samplers with stochastic sticks and parameters, of multinomials."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -161,12 +162,12 @@ BAGS = np.random.default_rng(0).poisson(np.repeat(3 * np.eye(3), 15, axis=0))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("weights", STEPS)
-def test_the_chain_does_not_depend_on_the_capacity(x64, weights):
+@pytest.mark.parametrize("weights, kind", [*((name, None) for name in STEPS), ("scir", "rbg")])
+def test_the_chain_does_not_depend_on_the_capacity(x64, weights, kind):
     process, family = DirichletProcess(2.0, prior=(2.0, 1.0)), DirichletMultinomial(PRIOR)
     runs = [
         sample(
-            KEY,
+            jax.random.key(0, impl=kind),
             slice_mixture(process, family, 9, weights, step_size=STEPS[weights], capacity=slots),
             None,
             BAGS,

@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import gammaln
+from scipy.stats import gamma, kstest
 
 from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, PitmanYor, collapsed_mixture
 from sgmc_jax.collective import Dist
+from sgmc_jax.processes.pitman_yor import redraw_concentration
 from tests.laws.moments import check_law, fault_is_seen, fewer
 
 KEY = jax.random.key(0)
@@ -110,3 +112,10 @@ def test_the_discount_of_a_dirichlet_process_is_its_own():
         start = Dist(shared, {"assignment": jnp.array([0, 1, 0])})
         state = kernel.init(KEY, start, jnp.zeros((3, 1)))
         assert state.position.shared["discount"] == 0
+
+
+def test_the_concentration_of_no_points_has_its_prior():
+    keys = jax.random.split(KEY, 4_096)
+    none = jnp.zeros((), jnp.int32)
+    draw = lambda key: redraw_concentration(key, jnp.ones(()), (2.0, 0.5), none, none)
+    assert kstest(jax.vmap(draw)(keys), gamma(2.0, scale=2.0).cdf).pvalue > 1e-6

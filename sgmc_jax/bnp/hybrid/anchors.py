@@ -74,7 +74,8 @@ class Anchors(NamedTuple):
         """The rank past which each atom is open to the items of a block.
 
         Every item has a rank in its block, and may take the atoms with `since < rank`. What it has
-        of the others it keeps: those that began with itself, and in the designated block all.
+        of the others it keeps: those that began with itself. The designated block is swept apart:
+        what is said of it here is not used.
 
         Args:
             block: the block of each item.

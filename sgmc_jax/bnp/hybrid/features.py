@@ -175,8 +175,8 @@ class LatentFeatures(HybridModel):
         if not isinstance(data, Shard):
             self.family.check(data)
             check_features(self.process, capacity, position, as_shard(data).capacity)
-            if self.family.explicit:
-                check_slots_fit(position, "parameters", 0, capacity)
+            for name in ("parameters", "series"):
+                check_slots_fit(position, name, 0, capacity)
 
     def reference(self, state: HybridState) -> PyTree:
         """The parameters that the statistics subtract; the chain's own if they are explicit."""
@@ -247,17 +247,18 @@ def hybrid_features(
         blocks: P, the number of blocks; a multiple of the engine's shards. 1 for `Demotion()`.
         local_sweeps: L, the sweeps over every block in a step.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
-            the chain does not depend on it.
+            the chain, its start given, does not depend on it.
 
     State:
         `position = Dist(shared, local)`: in `shared` the hyper-parameters and `parameters`, K rows,
-        zero for free slots; in `local` the `features`, (N, capacity), bool for `BetaBernoulli` and
-        int32 for `GammaPoisson`. Where the family integrates parameters out, those of all features
-        are drawn for the report, theta ~ p(theta | Z, X), at the end of a step, and the next step
-        does not depend on them. The initial position is `None` (one feature that all items have; in
-        `sample`, of 1,000 items or more, those of `seed_features`, for each chain its own), or an
-        array of features with at most `capacity` columns, as `Dist({}, {"features": features})`
-        where they are on shards; `parameters` in its shared part may have as few rows.
+        of no meaning for free slots; in `local` the `features`, (N, capacity), bool for
+        `BetaBernoulli` and int32 for `GammaPoisson`. Where the family integrates parameters out,
+        those of all features are drawn for the report, theta ~ p(theta | Z, X), at the end of a
+        step, and the next step does not depend on them. The initial position is `None` (one feature
+        that all items have; in `sample`, of 1,000 items or more, those of `seed_features`, for each
+        chain its own), or an array of features with at most `capacity` columns, as
+        `Dist({}, {"features": features})` where they are on shards; `parameters` in its shared part
+        may have as few rows.
 
     Info:
         `active`, the number of features; `overflow`, whether a birth found no slot.

@@ -24,8 +24,9 @@ from .schedules import Anchored, Demotion, Published, Schedule
 class HybridSums(NamedTuple):
     """All that shards know of each other: sums over items, added up in one synchronisation.
 
-    The number of items of each block with each atom, the family's statistics, the number of shards
-    on which a birth found no slot, and what a model needs besides.
+    The number of items of each block with each atom (of features that an item has several times,
+    how often), the family's statistics, the number of shards on which a birth found no slot, and
+    what a model needs besides.
 
     Example: two blocks, two atoms.
         >>> import jax.numpy as jnp
