@@ -78,6 +78,9 @@ def test_halving_is_cheap_and_as_good():
     assert found.evaluations <= 14_000
     steps = sorted({arm.num_steps for arm in found.arms})
     assert steps == [777, 777 + 2_333]  # of 7,000 a round
+    # none of those whose chains did not stay finite
+    assert {arm.judged for arm in grid.arms} == {0, 1_000}
+    assert {arm.judged for arm in found.arms} == {0, 333, 1_333}
 
 
 @pytest.mark.full
@@ -130,8 +133,8 @@ def test_draws_far_out_in_flat_tails_are_seen():
     """
     model = FunctionModel(lambda x: -2.0 * jnp.sum(jnp.log1p(x**2 / 3.0)))
     by_model = judge.as_judge(KEY, model, jnp.zeros(8), None, scale=1.0, burn_in=0.0)
-    exact = np.asarray(jax.random.t(KEY, 3.0, (1, 1_000, 8)))
-    cold, warm = by_model.verdict(KEY, exact, None), by_model.verdict(KEY, 1e3 * exact, None)
+    exact = np.asarray(jax.random.t(KEY, 3.0, (1_000, 8)))
+    cold, warm = (by_model.verdict(KEY, scale * exact, None) for scale in (1.0, 1e3))
     assert warm[0] < 1.2 * cold[0]
     assert abs(cold[1] - 1) < 0.1 and abs(warm[1] - 4) < 0.1
 

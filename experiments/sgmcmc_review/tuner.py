@@ -92,6 +92,13 @@ def compare(key: Any, target: Target, num_steps: int) -> tuple[Tuned, Tuned, Tun
     return found, halved, grid_search(keys[2], *args, budget=2 * budget)
 
 
+def cost(tuned: Tuned, target: Target) -> tuple[float, float]:
+    """Gradients of an item's term: those of the runs, and with those that judge, by all items."""
+    items = len(jax.tree.leaves(target.data)[0]) if target.data is not None else 1
+    judged = items * sum(arm.judged for arm in tuned.arms)
+    return tuned.evaluations, tuned.evaluations + judged
+
+
 def run(options: Options) -> str:
     rows = []
     for i, make in enumerate((poisson, student, two_modes)):
@@ -102,7 +109,7 @@ def run(options: Options) -> str:
         best = min(seen, key=lambda h: seen[h])
         for name, tuned in (("grid", found), ("halving", halved)):
             h = tuned.setting["step_size"]
-            share = tuned.evaluations / found.evaluations
+            shares = np.divide(cost(tuned, target), cost(found, target))
             rows.append(
                 [
                     target.name,
@@ -110,9 +117,10 @@ def run(options: Options) -> str:
                     f"{h:.3g}",
                     f"{best:.3g}",
                     f"{seen.get(h, np.inf) / seen[best]:.3f}",
-                    f"{share:.2f}",
+                    *(f"{share:.2f}" for share in shares),
                 ]
             )
         halved.plot().figure.savefig(options.out / f"tuner_{i}.png")
-    header = ["target", "search", "step size", "best of the judge", "KSD, ratio", "cost, ratio"]
+    header = ["target", "search", "step size", "best of the judge", "KSD, ratio"]
+    header += ["cost, ratio", "with judging"]
     return table(header, rows)

@@ -25,6 +25,7 @@ class Arm(NamedTuple):
         num_steps: the number of its steps so far, of each chain.
         evaluations: the number of gradients of an item's term that these took, of all chains.
         rounds: the number of rounds that it was run in.
+        judged: the number of draws, of all rounds, at which scores were taken to judge it.
 
     Example:
         >>> arms = [Arm({"step_size": h}, 2 * h, 1.0, 100, 1e3, rounds=1) for h in (0.1, 0.5)]
@@ -38,6 +39,7 @@ class Arm(NamedTuple):
     num_steps: int
     evaluations: float
     rounds: int
+    judged: int = 0
 
 
 class Tuned(NamedTuple):

@@ -30,17 +30,20 @@ class Judge(NamedTuple):
     burn_in: float
     max_temperature: float
 
-    def verdict(self, key: Any, trace: PyTree, data: Data) -> tuple[float, float]:
-        """The discrepancy and the temperature of draws with leading axes of chains and draws.
+    def chosen(self, trace: PyTree, most: int) -> PyTree:
+        """At most so many draws, evenly thinned, of those with axes of chains and draws."""
+        draws = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), self._later(trace))
+        num = len(jax.tree.leaves(draws)[0])
+        some = np.linspace(0, num - 1, min(num, most)).round().astype(int)
+        return jax.tree.map(lambda x: jnp.asarray(x[some]), draws)
+
+    def verdict(self, key: Any, draws: PyTree, data: Data) -> tuple[float, float]:
+        """The discrepancy and the temperature of draws.
 
         The configurational temperature is minus the mean of (x - mean x).s over the dimension, s
         being the score: 1 for draws of the target. It sees what the discrepancy does not: draws so
         far out in flat tails that their scores vanish and no two are near each other.
         """
-        draws = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), self._later(trace))
-        num = len(jax.tree.leaves(draws)[0])
-        chosen = np.linspace(0, num - 1, min(num, self.max_draws)).round().astype(int)
-        draws = jax.tree.map(lambda x: jnp.asarray(x[chosen]), draws)
         points, scores = _scaled_scores(key, self.grad, self.scale, draws, data)
         # scores with noise are not independent of themselves: pairs of distinct draws alone
         value = float(ksd(points, scores, statistic="v" if self.grad.exact else "u"))

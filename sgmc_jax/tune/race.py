@@ -32,7 +32,8 @@ class Racer:
         self.setting, self.kernel, self.cost = setting, kernel, cost
         self.run: Run | None = None
         self.traces: list[PyTree] = []
-        self.rounds, self.thin, self.ksd, self.temperature = 0, 1, math.inf, math.nan
+        self.rounds, self.thin, self.judged = 0, 1, 0
+        self.ksd, self.temperature = math.inf, math.nan
         self.rank: tuple[bool, float] = (True, math.inf)  # the least is the best
 
     @property
@@ -50,13 +51,15 @@ class Racer:
         """The draws of all rounds."""
         return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.traces)
 
-    def judged(self, key: Any, judge: Judge, data: Data) -> None:
-        """By the draws of all rounds."""
+    def be_judged(self, key: Any, judge: Judge, data: Data, most: int) -> None:
+        """By at most so many of the draws of all rounds."""
         assert self.run is not None
         finite = np.all(self.run.stopped < 0)
         self.ksd, self.temperature = math.inf, math.nan
         if finite:
-            self.ksd, self.temperature = judge.verdict(key, self.trace, data)
+            draws = judge.chosen(self.trace, most)
+            self.judged += len(jax.tree.leaves(draws)[0])
+            self.ksd, self.temperature = judge.verdict(key, draws, data)
         self.rank = (not self.temperature <= judge.max_temperature, self.ksd)
 
 
@@ -67,7 +70,7 @@ class Race:
         self.racers, self.live, self.judge = racers, list(racers), judge
         self.position, self.data, self.num_chains = position, data, chains
 
-    def round(self, key: Any, budget: float) -> None:
+    def round(self, key: Any, budget: float, most_draws: int) -> None:
         """All that are left go on, each for an equal part of the budget, and are judged."""
         sample_key, judge_key = jax.random.split(key)
         groups = defaultdict(list)
@@ -83,7 +86,7 @@ class Race:
                 )
             self._advance(sample_key, group, steps)
         for racer in self.live:
-            racer.judged(judge_key, self.judge, self.data)
+            racer.be_judged(judge_key, self.judge, self.data, most_draws)
 
     def keep(self, number: int) -> None:
         """Leave out all but the best."""
@@ -109,7 +112,8 @@ class Race:
     def _arm(self, racer: Racer) -> Arm:
         steps = 0 if racer.run is None else racer.run.num_steps
         spent = steps * self.num_chains * racer.cost
-        return Arm(racer.setting, racer.ksd, racer.temperature, steps, spent, racer.rounds)
+        seen = racer.setting, racer.ksd, racer.temperature
+        return Arm(*seen, steps, spent, racer.rounds, racer.judged)
 
     def _advance(self, key: Any, group: list[Racer], num_steps: int) -> None:
         """So many steps of kernels of one form, in one program."""

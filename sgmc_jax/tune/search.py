@@ -21,6 +21,8 @@ from .curvature import num_items
 from .judge import as_judge
 from .race import Race, Racer
 
+_FEWEST_DRAWS = 50  # of a round, by which its settings are judged
+
 Grid = Mapping[str, Sequence[Any]] | Sequence[Setting]
 
 
@@ -103,7 +105,7 @@ def grid_search(
     judging = (scale, max_draws, burn_in, max_temperature)
     _checks.positive("budget", _checks.one_number("budget", budget))
     race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judging, cost)
-    race.round(key, budget)
+    race.round(key, budget, max_draws)
     return race.result()
 
 
@@ -128,7 +130,9 @@ def successive_halving(
 
     With A settings there are R = ceil(log A / log eta) rounds. In each, those that are left share
     budget / R equally; their chains go on from where they stopped, and are judged by the draws of
-    all rounds. Of n settings the best ceil(n / eta) go on.
+    all rounds. Of n settings the best ceil(n / eta) go on. To judge a round costs the same in each:
+    the last has `max_draws` of every setting, one with n times as many settings an n-th, but not
+    fewer than 50. The discrepancy of fewer draws is larger: compare settings of as many rounds.
 
     Args:
         key: a random key: the same key gives the same result.
@@ -142,7 +146,7 @@ def successive_halving(
         num_chains: as in `grid_search`, like all that follow.
         burn_in: the share of an arm's steps that is not judged.
         scale: the units of the discrepancy.
-        max_draws: the number of draws that are judged.
+        max_draws: the number of draws that are judged in the last round.
         max_temperature: settings whose draws are hotter rank behind all others.
         cost: what a step costs, for kernels that do not tell.
 
@@ -172,19 +176,20 @@ def successive_halving(
     judging = (scale, max_draws, burn_in, max_temperature)
     _checks.positive("budget", _checks.one_number("budget", budget))
     race, key = _race(key, model, make_kernel, grid, position, data, num_chains, judging, cost)
-    rounds = _num_rounds(len(race.live), reduction)
-    for _ in range(rounds):
-        race.round(key, budget / rounds)
-        race.keep(math.ceil(len(race.live) / reduction))
+    arms = _arms_of_rounds(len(race.live), reduction)
+    for number in arms:
+        race.keep(number)
+        # to judge all of a round costs the same in each, and the last has all of `max_draws`
+        race.round(key, budget / len(arms), max(_FEWEST_DRAWS, max_draws * arms[-1] // number))
     return race.result()
 
 
-def _num_rounds(arms: int, reduction: int) -> int:
-    """After how many rounds one is left."""
-    count = 0
-    while arms > 1:
-        arms, count = math.ceil(arms / reduction), count + 1
-    return max(count, 1)
+def _arms_of_rounds(arms: int, reduction: int) -> list[int]:
+    """How many settings are left in each round, until one is the best."""
+    numbers = [arms]
+    while (arms := math.ceil(arms / reduction)) > 1:
+        numbers.append(arms)
+    return numbers
 
 
 def _race(
