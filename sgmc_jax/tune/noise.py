@@ -32,8 +32,9 @@ def choose_batcher(
 ) -> Uniform | Weighted:
     """Batches of the least size that keeps the noise of control variates in bounds.
 
-    With d_i the terms of items less those at the mode, at draws of the Laplace approximation, and
-    in its coordinates, the covariance of the estimate is
+    With d_i the terms of items less those at the mode, at draws of the Laplace approximation whose
+    distance from it is the root mean square, and in its coordinates, the covariance of the
+    estimate is
 
         V = cov(N d_i) (1/n - 1/N)          of `Uniform` batches,
         V = cov(d_i / p_i) / n              of `Weighted` ones, i ~ p,
@@ -108,7 +109,10 @@ def _lengths(keys: Any, model: Model, fit: Laplace, data: Data) -> Float[Array, 
 def _gaps(key: Any, model: Model, fit: Laplace, items: Any) -> Float[Array, "n d"]:
     """The terms of items at a draw less those at the mode, in the coordinates S^-1 x: S' d_i."""
     mode, space = fit
-    there = _tree.axpy(1.0, space.normal(key, mode), mode)
+    # noise grows as the square of the distance, which few draws would tell badly: d is its mean
+    away = space.normal(key, mode)
+    away = _tree.scale(jnp.sqrt(_tree.size(mode) / space.squared_norm(mode, away)), away)
+    there = _tree.axpy(1.0, away, mode)
     gap = jax.tree.map(jnp.subtract, model.per_item(there, items), model.per_item(mode, items))
     rows = jax.vmap(lambda g: ravel_pytree(g)[0])(gap)
     if space.cholesky is None:
