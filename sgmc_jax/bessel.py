@@ -25,7 +25,6 @@ _DEBYE = (  # the coefficients of p^k, p^(k+2), ... of u_k
     (3675 / 32768, -96833 / 40960, 144001 / 16384, -7436429 / 663552, 37182145 / 7962624),
 )
 _STEPS = {"float32": 10, "float64": 24}  # how far above its order a function is expanded
-_PIECES = ((-0.5, 1.0), (1.0, 4.0))  # of orders; on either the remainder below is a polynomial
 
 
 def log_bessel_i(order: ArrayLike, argument: ArrayLike) -> Array:
@@ -157,7 +156,7 @@ def _gamma_remainder(nu: Array | np.ndarray) -> Array | np.ndarray:
     tail = (1 / 12 - u * (1 / 360 - u * (1 / 1260 - u * (1 / 1680 - u / 1188)))) / z
     large = (math.log(2 * math.pi) + jnp.log(z)) / 2 + tail
     if nu.dtype == jnp.float32:  # JAX's log Gamma is off by 3e-7 there
-        small = jnp.where(a < 1, *(_on_piece(a, piece) for piece in range(len(_PIECES))))
+        small = jnp.where(a < 1, *(_value(polynomial, a) for polynomial in _POLYNOMIALS))
     else:
         small = gammaln(a + 1) - a * jnp.log(jnp.maximum(a, 1)) + a
     return jnp.where(nu >= edge, large, small)
@@ -167,18 +166,17 @@ def _exact_remainder(nu: np.ndarray) -> np.ndarray:
     return host_gammaln(nu + 1) - nu * np.log(np.maximum(nu, 1)) + nu
 
 
-_ON_PIECES = [
-    np.polynomial.Chebyshev.interpolate(_exact_remainder, 16, piece).convert(
-        domain=piece, kind=np.polynomial.Polynomial, window=(-1, 1)
+_POLYNOMIALS = [  # of the remainder, below and above the kink that max(nu, 1) makes
+    np.polynomial.Chebyshev.interpolate(_exact_remainder, 16, domain).convert(
+        domain=domain, kind=np.polynomial.Polynomial, window=(-1, 1)
     )
-    for piece in _PIECES
+    for domain in ((-0.5, 1.0), (1.0, 4.0))
 ]
 
 
-def _on_piece(nu: Array, piece: int) -> Array:
-    low, high = _PIECES[piece]
-    t = (2 * nu - (low + high)) / (high - low)
-    return jnp.polyval(jnp.asarray(_ON_PIECES[piece].coef[::-1], nu.dtype), t)
+def _value(polynomial: np.polynomial.Polynomial, x: Array) -> Array:
+    start, slope = map(float, polynomial.mapparms())  # of the domain to (-1, 1)
+    return jnp.polyval(jnp.asarray(polynomial.coef[::-1], x.dtype), start + slope * x)
 
 
 class _Values(NamedTuple):

@@ -123,7 +123,7 @@ class PerShard(NamedTuple):
 class Shard(NamedTuple):
     """A padded part of the data: `size` real items, the first of them number `start` of `total`.
 
-    Of several shards those before the last item's are full: padding is past the end of all items.
+    Several shards are filled in turn, so that all padding comes after the last of all items.
     """
 
     items: PyTree

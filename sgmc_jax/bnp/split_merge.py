@@ -303,7 +303,8 @@ def split_merge(
     they are at once, K alone being passed on.
 
     The moves are no ergodic sampler of their own (nor do they draw the concentration): use
-    `cycle(hybrid_mixture(...), split_merge(...))`. A chain may well begin with one cluster.
+    `cycle(hybrid_mixture(...), split_merge(...))`. Begin with one cluster, `jnp.zeros(N, int)`:
+    halves that k-means, the default start, has made of one are hardly ever merged.
 
     Targets:
         the posterior of the partition given the hyper-parameters, exactly. In float32 log r is off
@@ -312,8 +313,7 @@ def split_merge(
     Args:
         process: `DirichletProcess(concentration)` or `PitmanYor(concentration, discount)`.
         family: the conjugate family of a cluster's items.
-        proposals: the pairs of a step. What a step costs hardly depends on it: it is the work of
-            a few sweeps with two clusters.
+        proposals: the pairs of a step, whose cost is that of a few sweeps however many they are.
         scans: 1 for the launch above; each more is a Gibbs sweep of it over the sides.
         capacity: the number of slots to begin with, that of the other kernels of a cycle.
 
