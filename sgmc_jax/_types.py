@@ -146,8 +146,8 @@ class Kernel(eqx.Module):
         """One transition: the new state and an info."""
 
     def starter(self, data: Data) -> Callable[[Any], Position] | None:
-        """A function `key -> position` where chains begin that `sample` is given `None` for, of
-        kernels that had better not begin at what `init` makes of `None`."""
+        """A function `key -> position` where chains begin that `sample` is given `None` for, or
+        `from_init`; `None` of kernels to which it is all the same."""
         return None
 
     def refresh(self, key: Key, state: Any, data: Data) -> Any:

@@ -30,6 +30,11 @@ class Cost(NamedTuple):
         return self.items + self.passes * max(num_items, 1)
 
 
+def from_init(key: Any) -> None:
+    """A `Kernel.starter` of chains that had better begin at what `init` makes of `None`, whatever
+    other kernels of a cycle would have them begin with."""
+
+
 def times(number: int | float, cost: Cost | None) -> Cost | None:
     """The cost of so many, or `None` where that of one is not known."""
     return None if cost is None else Cost(number * cost.items, number * cost.passes)

@@ -14,7 +14,7 @@ from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
 from ..arrays import Tiles
 from ..collective import Collective, Dist, as_shard
-from ..contract import SlotInfo
+from ..contract import SlotInfo, from_init
 from ..families import Family
 from ..processes import PitmanYor
 from ..special import log_rising_factorial
@@ -110,6 +110,9 @@ class SplitMerge(Kernel):
     def retarget(self, key: Key, state: SplitMergeState, data: Data) -> SplitMergeState:
         return self.init(key, state.position, data)  # of other data the centre is another one
 
+    def starter(self, data: Data) -> Any:
+        return from_init  # with one cluster: halves that k-means made of one it hardly ever merges
+
     def check(self, position: Any, data: Data) -> None:
         check_start(self.family, self.capacity, position, data)
 
@@ -119,7 +122,7 @@ class SplitMerge(Kernel):
         words = jax.random.bits(key, (2 * num + _POOL,), jnp.uint32)
         items = (words[num:] % total).astype(jnp.int32)
         first, pool = items[:num], items[num:]
-        # the nearest to the first seed of 1, 2, 4, ... items: from any pair to near ones only
+        # the nearest to the first seed of 1, 2, 4, ... items
         reach = 1 << (words[:num, None] % _POOL.bit_length()).astype(jnp.int32)
         points = self._rows(blocks, self._points(blocks), items)
         squares = squared_distances(points[:num], points[num:])
@@ -207,16 +210,14 @@ class SplitMerge(Kernel):
         # of both laws, whichever was drawn from; of a merge, for the split that would undo it
         log_odds = jax.nn.log_sigmoid(jnp.where(side, logits, -logits))
         by_tile = (jnp.where(chosen, log_odds, 0).sum(1), (chosen & side).sum(1), chosen.sum(1))
-        as_float = [x.astype(dtype) for x in by_tile]
-        informed, second, size = self.comm.sum(tiles.sum(as_float))
+        informed, second, size = self.comm.sum(tiles.sum([x.astype(dtype) for x in by_tile]))
         uniform = gammaln(second + 1) + gammaln(size - second + 1) - gammaln(size + 2)
         return side, jnp.logaddexp(jnp.log1p(-_BLIND) + informed, jnp.log(_BLIND) + uniform)
 
     def _gain(self, hyper: dict[str, Array], unions: Unions, side: Array) -> Array:
         """The log posterior of two clusters less that of one, but for the process's births."""
         stats = self._statistics(unions, side)
-        parts = lambda x: jnp.concatenate([x[:, 0], x[:, 1], x.sum(axis=1)])
-        stats = jax.tree.map(parts, stats)
+        stats = jax.tree.map(lambda x: jnp.concatenate([x[:, 0], x[:, 1], x.sum(axis=1)]), stats)
         size = jax.tree.leaves(stats)[0]
         joins = log_rising_factorial(1 - hyper["discount"], jnp.maximum(size - 1, 0))
         first, second, both = jnp.split(self.family.log_marginal(stats) + joins, 3)
@@ -303,8 +304,7 @@ def split_merge(
     they are at once, K alone being passed on.
 
     The moves are no ergodic sampler of their own (nor do they draw the concentration): use
-    `cycle(hybrid_mixture(...), split_merge(...))`. Begin with one cluster, `jnp.zeros(N, int)`:
-    halves that k-means, the default start, has made of one are hardly ever merged.
+    `cycle(hybrid_mixture(...), split_merge(...))`, which begins with one cluster.
 
     Targets:
         the posterior of the partition given the hyper-parameters, exactly. In float32 log r is off

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .._types import Data, Kernel, Key, Position, as_keys
-from ..contract import Contract, slot_infos
+from ..contract import Contract, from_init, slot_infos
 from ._common import mean_weight, require_kernel, with_position
 
 
@@ -79,7 +79,8 @@ class Cycle(Kernel):
         return CycleState(position, tuple(states)), CycleInfo(tuple(infos))
 
     def starter(self, data: Data) -> Callable[[Any], Position] | None:
-        return next(filter(None, (kernel.starter(data) for kernel in self.kernels)), None)
+        each = [kernel.starter(data) for kernel in self.kernels]
+        return from_init if from_init in each else next(filter(None, each), None)
 
     def refresh(self, key: Key, state: CycleState, data: Data) -> CycleState:
         return state  # every step refreshes each kernel before it moves

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .. import _checks, _tree
+from ..contract import from_init
 from ..run import Run
 from .keys import root as root_key
 
@@ -41,6 +42,8 @@ class Start:
             lead = len(position.axes) - 1
             self.one = jax.tree.map(lambda x: np.asarray(x)[(0,) * lead], position.state).position
             return
+        if position is from_init:
+            position = None
         if _is_function(position):
             keys = _keys(root, impl, num_chains or 1)
             drawn = position(keys[0]) if num_chains is None else jax.vmap(position)(keys)

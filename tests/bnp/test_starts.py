@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Dist, ShardMap, Vmap, cycle, sample, thin
+from sgmc_jax import Dist, Kernel, ShardMap, Vmap, cycle, repeat, sample, thin
 from sgmc_jax.bnp import (
     BetaProcess,
     DirichletProcess,
@@ -27,6 +27,7 @@ from sgmc_jax.bnp import (
     split_merge,
     uncollapsed_mixture,
 )
+from sgmc_jax.contract import from_init
 from sgmc_jax.processes import Bernoulli
 from tests.bnp.many_items import (
     FEATURES,
@@ -89,29 +90,38 @@ def test_features_without_a_start_are_told():
 
 
 def test_combinators_pass_the_start_on():
-    plain = hybrid_mixture(*MIXTURE).starter(points(400))(KEY)
-    for made in [
-        thin(hybrid_mixture(*MIXTURE), 2),
-        cycle(hybrid_mixture(*MIXTURE), split_merge(*MIXTURE)),
-        cycle(split_merge(*MIXTURE), thin(hybrid_mixture(*MIXTURE), 2)),
-    ]:
+    sweeps, moves = hybrid_mixture(*MIXTURE), split_merge(*MIXTURE)
+    plain = sweeps.starter(points(400))(KEY)
+    for made in [thin(sweeps, 2), cycle(concentration_only(), thin(sweeps, 2))]:
         start = made.starter(points(400))(KEY)
         np.testing.assert_array_equal(start.local["assignment"], plain.local["assignment"])
-    assert cycle(split_merge(*MIXTURE), split_merge(*MIXTURE)).starter(points(400)) is None
+    for made in [cycle(thin(sweeps, 2), moves), cycle(repeat(moves, 3), sweeps)]:
+        assert made.starter(points(400)) is from_init
+    assert cycle(concentration_only(), concentration_only()).starter(points(400)) is None
+
+
+def concentration_only():
+    """A kernel to which it is all the same where chains begin."""
+    return Kernel.from_functions(lambda k, position, x: position, lambda k, state, x: (state, None))
+
+
+@pytest.mark.parametrize("num_chains", [None, 2])
+def test_a_cycle_that_divides_clusters_begins_with_one(num_chains):
+    kernel = cycle(hybrid_mixture(*MIXTURE), split_merge(*MIXTURE))
+    args = {"num_steps": 2, "num_chains": num_chains}
+    unsaid = sample(KEY, kernel, None, points(400), **args)
+    one = sample(KEY, kernel, jnp.zeros(400, jnp.int32), points(400), **args)
+    np.testing.assert_array_equal(unsaid.trace.local["assignment"], one.trace.local["assignment"])
 
 
 @pytest.mark.full
 def test_a_run_begins_there_each_chain_by_itself():
-    run = sample(KEY, split_merge_after(), None, points(400), num_steps=1, num_chains=3)
+    kernel = thin(hybrid_mixture(*MIXTURE, blocks=8), 1)  # whose step changes little
+    run = sample(KEY, kernel, None, points(400), num_steps=1, num_chains=3)
     labels = run.trace.local["assignment"][:, 0]
     assert not np.array_equal(labels[0], labels[1])
     for own in labels:
         assert len(np.unique(own)) > 5
-
-
-def split_merge_after():
-    """A kernel whose step changes little."""
-    return cycle(thin(hybrid_mixture(*MIXTURE, blocks=8), 1), split_merge(*MIXTURE))
 
 
 @pytest.mark.full
