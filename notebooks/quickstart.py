@@ -17,6 +17,8 @@
 # were kept out, and the same posterior from exact Hamiltonian Monte Carlo.
 
 # %%
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
@@ -74,12 +76,7 @@ model = FunctionModel(logprior, loglik)
 # %%
 start = {"intercept": jnp.zeros(()), "slope": jnp.zeros(len(NAMES))}
 fit = laplace(KEY, model, start, data)
-flat, unravel = jax.flatten_util.ravel_pytree(fit.mode)
-
-
-def dispersed(key):
-    return unravel(flat + 2 * fit.space.cholesky @ jax.random.normal(key, flat.shape))
-
+dispersed = partial(fit.draw, spread=2.0)  # a function of a key
 
 grad = ControlVariate(Minibatch(model, Uniform(64)), centre=fit.mode)
 kernel = sghmc(grad, step_size=0.3, friction=1.0, space=fit.space)

@@ -290,11 +290,13 @@ def arrays(name: str, tree: PyTree, hint: str = "") -> None:
                 f"{where} must be an array of numbers, got the sparse {type(leaf).__name__}: "
                 "make it dense by its method toarray or todense"
             )
-        if not isinstance(leaf, jax.Array) and np.asarray(leaf).dtype.kind in "OSUMm":
-            got = type(leaf).__name__
-            raise TypeError(f"{where} must be an array of numbers, got {got}{hint}")
-        if isinstance(leaf, int) and abs(leaf) >= _WIDEST:
-            raise ValueError(f"{where} must fit into 32 bits, got {leaf}")
+        value = np.asarray(() if isinstance(leaf, jax.Array) else leaf)  # JAX has no others
+        if value.dtype.kind in "OSUMm":
+            raise TypeError(f"{where} must be an array of numbers, got {type(leaf).__name__}{hint}")
+        if value.dtype.kind in "iu" and value.size:
+            limits = np.iinfo(jax.dtypes.canonicalize_dtype(value.dtype))
+            if not limits.min <= value.min() <= value.max() <= limits.max:
+                raise ValueError(f"{where} must fit into 32 bits, got {shown(leaf)}")
 
 
 def finite(name: str, tree: PyTree) -> None:

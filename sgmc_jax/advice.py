@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -21,17 +21,19 @@ def told(info: Any, name: str) -> Iterator[np.ndarray]:
             yield np.asarray(getattr(part, name))
 
 
-def means(info: Any, name: str, least: int = 1) -> list[float]:
+def means(info: Any, name: str, axes: Sequence[str], least: int = 1) -> list[float]:
     """The means of the values of a field, kernel by kernel, where there are so many at least."""
-    finite = [x[np.isfinite(x)] for x in told(info, name)]
+    by_kernel = [x if "kernel" in axes else x[None] for x in told(info, name)]
+    finite = [x[np.isfinite(x)] for stack in by_kernel for x in stack]
     return [float(x.mean()) for x in finite if x.size >= least]
 
 
-def remarks(info: Any, each: int = 1) -> list[str]:
+def remarks(info: Any, axes: Sequence[str], each: int = 1) -> list[str]:
     """What is wrong with steps of these infos, although their chains may agree.
 
     Args:
-        info: of the kernel, with the axes of chains and draws.
+        info: of the kernel.
+        axes: its leading axes, "kernel" of a stack, of chains and of draws.
         each: the number of steps that each of them is the mean of.
 
     Returns:
@@ -39,7 +41,7 @@ def remarks(info: Any, each: int = 1) -> list[str]:
     """
     said = []
     least = -(-_FEW // each)
-    hot, rates = means(info, "excess_temperature", least), means(info, "acceptance", least)
+    hot, rates = (means(info, x, axes, least) for x in ("excess_temperature", "acceptance"))
     if hot and max(hot) > TOO_HOT:
         said.append(
             f"the chains are {max(hot):.0%} too hot (excess_temperature): the noise of the "

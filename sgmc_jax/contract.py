@@ -138,10 +138,16 @@ def merge_infos(infos: PyTree) -> PyTree:
 def merge_running(merged: PyTree, info: PyTree, step: Array) -> PyTree:
     """The infos of `step` steps as one, and that of one step more."""
     share = 1 / (step + 1)
+
+    def mean(old: Array, x: Array) -> Array:
+        within = old + (x - old) * share.astype(x.dtype)
+        within = jnp.where(jnp.isinf(old) | jnp.isinf(x), old + x, within)  # inf stays inf
+        return jnp.where(step == 0, x, within)
+
     merge = {
         "any": lambda old, x: jnp.where(step == 0, x, old | x),
         "all": lambda old, x: jnp.where(step == 0, x, old & x),
-        "mean": lambda old, x: jnp.where(step == 0, x, old + (x - old) * share.astype(x.dtype)),
+        "mean": mean,
         "last": lambda old, x: x,
     }
     return jax.tree.map(lambda rule, *x: merge[rule](*x), merge_rules(info), merged, info)

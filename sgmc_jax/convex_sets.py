@@ -55,7 +55,7 @@ class ConvexSet(eqx.Module):
         name = f"{type(self).__name__}.project"
         _returned.like(name, nearest, x, "the position")
         distance = optax.tree.norm(jax.tree.map(lambda p, x: p - jnp.asarray(x), nearest, x))
-        if _checks.certainly(lambda d: d > _TOLERANCE, distance):
+        if _checks.certainly(lambda d: ~(d <= _TOLERANCE), distance):
             raise ValueError(
                 f"position must be in the set {type(self).__name__}, got a distance of "
                 f"{float(distance):.3g} from it"
@@ -84,7 +84,9 @@ class Box(ConvexSet):
     upper: PyTree = eqx.field(converter=_checks.real_tree("upper"), default=np.inf)
 
     def __check_init__(self):
-        for low, high in zip(jax.tree.leaves(self.lower), jax.tree.leaves(self.upper)):
+        bounds = [jax.tree.leaves(bound) for bound in (self.lower, self.upper)]
+        most = max(map(len, bounds))  # a number is that of all leaves
+        for low, high in zip(*(x * most if len(x) == 1 else x for x in bounds)):
             _checks.fitting(lower=low, upper=high)
             if _checks.certainly(lambda low, high: ~(low < high), low, high):
                 raise ValueError(

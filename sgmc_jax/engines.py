@@ -45,17 +45,19 @@ class Engine(eqx.Module):
             return jax.tree.map(lambda x: np.asarray(first_shard(x)), tree)
 
         def leaf(x: Any) -> np.ndarray:
-            x = np.asarray(x)
-            return np.concatenate(list(x), axis=axis)
+            if not getattr(x, "is_fully_addressable", True):
+                everywhere = NamedSharding(x.sharding.mesh, PartitionSpec())
+                x = jax.jit(lambda x: x, out_shardings=everywhere)(x)
+            return np.concatenate(list(np.asarray(x)), axis=axis)
 
         return jax.tree.map(leaf, tree)
 
-    def agree(self, number: int) -> bool:
-        """Whether all processes, each with its own number, have the same."""
+    def told(self, number: int) -> np.ndarray:
+        """The numbers of all processes, each with its own."""
         if jax.process_count() == 1:
-            return True
+            return np.array([number])
         numbers = self.map(self.comm.gather, (0,))(self.put(np.full(self.size, number)))
-        return len(np.unique(self.fetch(numbers, None))) == 1
+        return np.unique(self.fetch(numbers, None))
 
     @property
     def comm(self) -> Collective:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PyTree
 from ._frames import without_frames
 from ._types import Data, Position
 from .model import Model
+from .models import SeriesModel
 from .named import named
 
 _DIVERGED = 1_000.0  # an error of the energy, in nats, as in Stan
@@ -46,7 +47,8 @@ def to_arviz(
     if model is not None and data is not None:
         lp, items = _densities(model, trace, without_frames("data", data), len(axes))
         stats |= named(axes, {"lp": lp})
-        made["log_likelihood"] = named(axes, {"items": items})
+        if items is not None:
+            made["log_likelihood"] = named(axes, {"items": items})
     coords, dims = names
     dims = {name: list(given) for name, given in (dims or {}).items()}
     if "kernel" not in axes:
@@ -101,17 +103,21 @@ def _renamed(name: str) -> str:
 
 def _densities(
     model: Model, trace: PyTree, data: Data, num_axes: int
-) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "... n"]]:
-    """The log posterior density of each draw, and the log likelihood of each item."""
+) -> tuple[Float[np.ndarray, "..."], Float[np.ndarray, "... n"] | None]:
+    """The log posterior density of each draw, and the log likelihood of each item, if it has any:
+    the rows of a series are none."""
     lead = jax.tree.leaves(trace)[0].shape[:num_axes]
     flat = jax.tree.map(lambda x: jnp.asarray(x).reshape(-1, *x.shape[num_axes:]), trace)
     lp, items = _mapped(model, flat, data)
-    return np.asarray(lp).reshape(lead), np.asarray(items).reshape(*lead, -1)
+    items = None if items is None else np.asarray(items).reshape(*lead, -1)
+    return np.asarray(lp).reshape(lead), items
 
 
 @eqx.filter_jit
-def _mapped(model: Model, positions: PyTree, data: Data) -> tuple[Array, Array]:
-    def one(position: Position) -> tuple[Array, Array]:
-        return model.logdensity(position, data), model.loglik_batch(position, data)
+def _mapped(model: Model, positions: PyTree, data: Data) -> tuple[Array, Array | None]:
+    def one(position: Position) -> tuple[Array, Array | None]:
+        series = isinstance(model, SeriesModel)
+        items = None if series else model.loglik_batch(position, data)
+        return model.logdensity(position, data), items
 
     return jax.lax.map(one, positions)

@@ -63,8 +63,9 @@ class Moments(NamedTuple):
 class MadeWith:
     """What a run was made with, by which one that goes on from it tells whether that has changed.
 
-    Data are compared by their values where they are other arrays; those of streams are not. A run
-    that was pickled has lost it, and is taken for one of the same kernel and data.
+    Data are compared by their values where they are other arrays; those of streams are not, and an
+    array of NumPy's that was written to in between is taken for the same. A run that was pickled
+    has lost it, and is taken for one of the same kernel and data.
     """
 
     def __init__(self, kernel: PyTree = None, data: PyTree = None):
@@ -110,6 +111,7 @@ class Run(eqx.Module):
         made_with: of the kernel and the data, what a run that goes on compares its own with.
         slotted: of a kernel with slots, whether each leaf of the trace has an axis of them: one
             that would be longer if there were more slots.
+        thin: the number of steps that the infos of a kept draw are of.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -131,6 +133,7 @@ class Run(eqx.Module):
     begun: int = eqx.field(static=True, default=0)
     made_with: MadeWith = eqx.field(static=True, default=MadeWith())
     slotted: tuple[bool, ...] | None = eqx.field(static=True, default=None)
+    thin: int = eqx.field(static=True, default=1)
 
     def __iter__(self) -> Iterator[Any]:
         yield from (self.trace, self.info, self.state)
@@ -138,8 +141,9 @@ class Run(eqx.Module):
     def extend(self, later: Run) -> Run:
         """This run and one that went on from it, `sample(..., position=run)`, as one.
 
-        With the same key, no burn-in between, and a `thin` that divides this run's steps, the draws
-        are those of one longer run.
+        With the same key, no burn-in between, and a `thin` that divides this run's steps after its
+        burn-in, the draws are those of one longer run; not so of a stream that is given pass by
+        pass, of which every call of `sample` begins a new one.
 
         Args:
             later: of the same chains, with what else they keep; if slots were added, the earlier
@@ -191,7 +195,8 @@ class Run(eqx.Module):
         Leaves are named by their path in the position, a bare array `x`; a name that is taken, or
         that of a dimension, is followed by a number. A kernel axis becomes a dimension `kernel`
         after chain and draw. Infos have ArviZ's names where it has one: `acceptance_rate`, and
-        `diverging`, of steps whose energy is off by more than 1000.
+        `diverging`, of draws whose energy is off by more than 1000 (with `thin` in the mean of the
+        steps between, which is infinite if that of one is).
 
         Args:
             model: that of the sampler. Draws of a `Transformed` one, or of one from numpyro, are
@@ -284,9 +289,9 @@ class Run(eqx.Module):
             stopped.size,
             num_draws,
             int(np.sum(stopped >= 0)),
-            min(means(info, "acceptance"), default=None),
-            max(means(info, "excess_temperature"), default=None),
-            (*remarks(info), *convergence(names, columns)),
+            min(means(info, "acceptance", self.axes), default=None),
+            max(means(info, "excess_temperature", self.axes), default=None),
+            (*remarks(info, self.axes, self.thin), *convergence(names, columns)),
         )
 
 

@@ -144,7 +144,7 @@ def sample(
         record: `(state, info) -> what to keep` of a kept step; by default the position.
         reduce: keep no draws but streaming moments, weighted by the step size, of the position
             (`True`) or of a function `(state, info) -> value`.
-        share_batch: one minibatch for all chains, 6 to 10 times cheaper for many. The chains then
+        share_batch: one minibatch for all chains, 3 to 5 times cheaper for many. The chains then
             share the noise of the gradient and are *not* independent: R-hat and pooled standard
             errors are too optimistic.
         chunk: the number of steps a compiled call; by default about a third of a second's worth.
@@ -198,7 +198,7 @@ def sample(
     plan = Plan(
         record=record_position if record is None else record,
         reduce=_reducer(reduce),
-        thin=thin,
+        thin=int(thin),
         slots=0,
         block=0,
         # a GPU is asked after each step of a loop of unknown length whether it was the last
@@ -218,9 +218,11 @@ def sample(
     chains.start(start, source.first)
     host = Host(chains, source, start.num_steps, num_steps, burn_in, made_with)
     if checkpoint is not None:
-        static = (plan.settings, num_chains, burn_in, thin, start.num_steps)
-        code = told_of_code((kernel, record, reduce))
-        own = fingerprint(key=tuple(roots), kernel=kernel, settings=static, **code)
+        numbers = (num_chains and int(num_chains), int(burn_in), plan.thin, start.num_steps)
+        parts = told_of_code((kernel, record, reduce)) | {"position": start.contents}
+        own = fingerprint(
+            key=tuple(roots), kernel=kernel, settings=(plan.settings, *numbers), **parts
+        )
         host.resume(Checkpoint(checkpoint, own | data_fingerprint(source)))
     return host.run(chunk, progress, on_error)
 

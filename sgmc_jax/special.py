@@ -28,9 +28,9 @@ _STIRLING_FROM = 16.0
 def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
     """The logarithm of the rising factorial, log Gamma(x + n) - log Gamma(x).
 
-    For x < 16 the two logarithms are subtracted. From 16 on they would cancel (in float32 at
-    x = 1e6, n = 1/2 their difference is 6.0, the true one 6.908), so Stirling's series is
-    subtracted term by term:
+    Where x or x + n is below 16 the two logarithms are subtracted. From there on they would cancel
+    (in float32 at x = 1e6, n = 1/2 their difference is 6.0, the true one 6.908), so Stirling's
+    series is subtracted term by term:
 
         (x - 1/2) log(1 + n/x) + n (log(x + n) - 1) + c(x + n) - c(x),
         c(z) = 1/(12 z) - 1/(360 z^3) + 1/(1260 z^5) - 1/(1680 z^7).
@@ -52,10 +52,12 @@ def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
     x, n = jnp.broadcast_arrays(*_checks.broadcasting(x=x, n=n))
     dtype = jnp.promote_types(jnp.result_type(x, n), jnp.float32)
     x, n = x.astype(dtype), n.astype(dtype)
-    large = x >= _STIRLING_FROM
-    z, a = jnp.where(large, x, _STIRLING_FROM), jnp.where(large, 1.0, x)
-    series = (z - 0.5) * jnp.log1p(n / z) + n * (jnp.log(z + n) - 1)
-    return jnp.where(large, series + _remainder(z + n) - _remainder(z), gammaln(a + n) - gammaln(a))
+    large = (x >= _STIRLING_FROM) & (x + n >= _STIRLING_FROM)
+    z, m = jnp.where(large, x, _STIRLING_FROM), jnp.where(large, n, 0.0)
+    series = (z - 0.5) * jnp.log1p(m / z) + m * (jnp.log(z + m) - 1)
+    series = series + _remainder(z + m) - _remainder(z)
+    a, n = jnp.where(large, 1.0, x), jnp.where(large, 0.0, n)
+    return jnp.where(large, series, gammaln(a + n) - gammaln(a))
 
 
 def _remainder(z: Array) -> Array:
@@ -98,7 +100,7 @@ def exponential_integral(log_y: ArrayLike) -> Array:
     Reference:
         Abramowitz and Stegun (1964), 5.1.1.
     """
-    log_y = jnp.asarray(log_y)
+    log_y = jnp.asarray(log_y, jnp.result_type(log_y, float))
     return _tail_integral(lambda s: jnp.exp(-jnp.exp(s)), log_y, 5.0)
 
 

@@ -268,9 +268,9 @@ class Splitting(Kernel):
         return SplittingState(*kept, then), info
 
     def contract(self, position: Position) -> Contract:
-        cost = times(num_estimates(self._in_turn), self.grad.cost)
-        shards = holds_collective(self.grad)
-        return Contract(streams=self.grad.streams, shards=shards, cost=cost, moves=1)
+        estimates, shards = num_estimates(self._in_turn), holds_collective(self.grad)
+        cost = times(estimates, self.grad.cost)
+        return Contract(streams=self.grad.streams, shards=shards, cost=cost, moves=estimates)
 
     def finite(self, state: SplittingState) -> Array:
         return _tree.all_finite((state.position, state.momentum))

@@ -71,6 +71,8 @@ def leapfrog(
 
 
 def _energy(state: SplittingState, space: Space) -> Array:
+    if state.gradient.logdensity is None:
+        raise TypeError("grad must tell the log density, as that of a model does, for the test")
     return -state.gradient.logdensity + space.squared_norm(state.position, state.momentum) / 2
 
 

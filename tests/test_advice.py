@@ -2,6 +2,7 @@
 
 import warnings
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -153,6 +154,16 @@ def test_a_length_in_the_units_of_the_position_is_seen(name, monkeypatch):
     fault_is_seen(test_the_excess_of_the_temperature, name)
 
 
+def test_one_kernel_of_a_stack_is_told_of():
+    """Of five one accepts nothing: the mean over all would hide it."""
+    steps = jnp.array([0.1, 0.1, 0.1, 0.1, 5.0])
+    kernels = eqx.filter_vmap(lambda h: hmc(EXACT, h, 1))(steps)
+    with pytest.warns(UserWarning, match="are accepted"):
+        run = sample(jax.random.key(0), kernels, jnp.zeros(4), DATA, num_steps=1_000, kernel_axis=0)
+    table = run.summary()
+    assert table.acceptance_rate < 0.1 and any("are accepted" in r for r in table.remarks)
+
+
 def test_kernels_that_cannot_tell_say_nothing():
     counts = Minibatch(Summand(jnp.full(4, 0.5), lambda x, z: z), Uniform(BATCH))
     turn = np.kron([[0.0, -1.0], [1.0, 0.0]], np.eye(2))
@@ -170,6 +181,7 @@ REFUSED = hmc(EXACT, 5.0, 1)
     [
         (HOT, {}, ["% too hot"]),
         (HOT, {"thin": 4}, ["% too hot"]),
+        (HOT, {"num_steps": 2_000, "thin": 4}, ["% too hot"]),  # of 500 draws
         (HOT, {"reduce": True}, ["% too hot"]),
         (thin(HOT, 4), {}, ["% too hot"]),
         (cycle(HOT, COLD), {}, ["too hot"]),
@@ -201,4 +213,4 @@ def test_a_summary_tells_the_temperature_and_chains_that_disagree():
 
 
 def test_infos_that_tell_nothing_have_no_means():
-    assert means({"a": 1.0, "b": None}, "excess_temperature") == []
+    assert means({"a": 1.0, "b": None}, "excess_temperature", ("draw",)) == []

@@ -234,7 +234,7 @@ HYPERPARAMETERS = [
             lambda word=word: sggmc(GRAD, Stretched(), 1e-2, np.eye(2), word=word),
             "friction cannot be a matrix on Stretched, whose metric",
         )
-        for word in ("ABOBA", "AFBA", "ABNA", "EA")
+        for word in ("ABOBA", "AFBNA", "ANBFA", "EA")
     ],
     *[
         Case(
@@ -432,7 +432,7 @@ POSITIONS_AND_DATA = [
             lambda word=word: go(sghmc(GRAD, 1e-2, np.eye(3), word=word)),
             r"friction must have the shape \(2, 2\), got \(3, 3\)",
         )
-        for word in ("ABOBA", "AFBA", "ABNA", "EA")
+        for word in ("ABOBA", "AFBNA", "ANBFA", "EA")
     ],
     Case("gibbs names", lambda: go(GIBBS, {"x": ZERO}), r"blocks \['x', 'y'\], got \['x'\]"),
     Case("gibbs position", lambda: go(GIBBS, ZERO), r"dict of the blocks .*ndarray|Array"),

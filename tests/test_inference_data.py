@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, cycle, hmc, sample
+from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, Window, cycle, hmc, sample
+from sgmc_jax.models import HiddenMarkov, PoissonEmission
 
 pytest.importorskip("arviz_base")
 KEY, DATA = jax.random.key(0), jnp.linspace(-1.0, 2.0, 5)
@@ -60,8 +61,9 @@ def test_loo_by_arviz_is_that_of_a_quadrature():
 
 
 def test_a_step_that_explodes_diverges():
-    tree = run(hmc(GRAD, 30.0, 2)).to_arviz()
-    assert tree.sample_stats["diverging"].all()
+    for thin in (1, 3):
+        tree = run(hmc(GRAD, 30.0, 2), thin=thin).to_arviz()
+        assert tree.sample_stats["diverging"].all()
     stats = run(cycle(hmc(GRAD, 30.0, 2), hmc(GRAD, 0.1))).to_arviz().sample_stats
     assert stats["diverging"].all() and {f"kernels.{i}.acceptance_rate" for i in (0, 1)} <= set(
         stats
@@ -109,3 +111,15 @@ def test_without_arviz_the_message_says_what_to_install(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match="pip install"):
         run().to_arviz()
+
+
+def test_a_series_has_no_likelihood_of_items():
+    model, series = HiddenMarkov(2, PoissonEmission()), np.arange(20) // 10
+    start = {"transition": jnp.zeros((2, 1)), "emission": {"log_rate": jnp.array([0.0, 0.5])}}
+    kernel = hmc(Minibatch(model, Window(None)), 1e-3, 2)
+    args = {"num_steps": 3, "num_chains": 2, "position_axis": None}
+    made = sample(KEY, kernel, start, series, **args)
+    tree = made.to_arviz(model, series)
+    assert "log_likelihood" not in tree.children
+    lp = model.logdensity(jax.tree.map(lambda x: x[1, 2], made.trace), series)
+    np.testing.assert_allclose(tree.sample_stats["lp"][1, 2], lp, rtol=1e-5)

@@ -223,3 +223,14 @@ def test_scales_that_no_step_size_suits_are_told_of(search):
     args = {"position": jnp.zeros(2), "data": None, "budget": 20_000}
     with pytest.warns(UserWarning, match="slowest coordinate has .* no step size suits both"):
         search(KEY, model, make, {"step_size": [1e-8, 1e-7, 3e-7, 1e-6]}, **args)
+
+
+def test_settings_that_are_arrays():
+    make = lambda scale: sgld(EXACT, 1e-5 * scale)
+    tuned = grid_search(
+        KEY, TARGET, make, {"scale": [jnp.array(1.0), jnp.array(2.0)]}, **ON_TARGET, budget=400
+    )
+    assert "| 1 |" in tuned.table() and tuned.setting["scale"] in (1.0, 2.0)
+    arms = [arm._replace(setting={"scale": jnp.ones(2) * i}) for i, arm in enumerate(tuned.arms)]
+    both = tuned._replace(arms=arms, setting=arms[1].setting)
+    assert "| 1, 1 |" in both.table()

@@ -244,8 +244,11 @@ class Given(Batcher):
     """The data argument is itself the minibatch, of n items out of `total`: streamed data.
 
     Args:
-        total: the number N of items that the batches are drawn from; each weighs N / n, with the n
-            of its own batch, such as a shorter last one.
+        total: the number N of items that the batches are drawn from, without an item twice in one;
+            each weighs N / n, with the n of its own batch, such as a shorter last one.
+
+    Raises:
+        ValueError: at `sample`'s door, if a batch has more items than `total`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -256,7 +259,6 @@ class Given(Batcher):
 
     total: int = eqx.field(static=True)
     streams: ClassVar[bool] = True
-    distinct: ClassVar[bool] = False
 
     def __check_init__(self):
         _checks.whole("total", self.total, wide=True)
@@ -268,6 +270,11 @@ class Given(Batcher):
                     "data must be one batch, an iterator of batches or a function i -> batch for "
                     f"Given, got a list of {len(data)}: give iter(data), or data.__getitem__"
                 )
+        if jax.tree.leaves(data) and as_shard(data).capacity > self.total:
+            raise ValueError(
+                f"total must be the number of all items, got {self.total} and a batch of "
+                f"{as_shard(data).capacity}"
+            )
 
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         shard = as_shard(data)

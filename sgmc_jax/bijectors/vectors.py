@@ -144,6 +144,7 @@ class StickBreaking(Bijector):
         return jnp.exp(before + jnp.concatenate([taken, none], axis=-1))
 
     def inverse(self, x: Array) -> Array:
+        length(x)
         # the sum of what follows has no rounding of a difference from one
         after = jnp.flip(jnp.cumsum(jnp.flip(x[..., 1:], -1), axis=-1), -1)
         return jnp.log(x[..., :-1]) - jnp.log(after) + _log_counts(x[..., 1:])
@@ -182,6 +183,7 @@ class Ordered(Bijector):
         return jnp.cumsum(jnp.concatenate([z[..., :1], jnp.exp(z[..., 1:])], axis=-1), axis=-1)
 
     def inverse(self, x: Array) -> Array:
+        length(x)
         return jnp.concatenate([x[..., :1], jnp.log(jnp.diff(x, axis=-1))], axis=-1)
 
     def log_det(self, z: Array) -> Array:

@@ -26,8 +26,9 @@ def kmeans_plus_plus(
 
     A start need not be a draw from anything: it only saves burn-in, above all in many dimensions,
     where a sampler that begins with one cluster may not leave it. Choose `num_clusters` rather too
-    large: samplers merge clusters more easily than they split them. It is jit-able, and costs
-    about `num_clusters (candidates + rounds) n D` multiplications.
+    large: sweeps of single items merge clusters more easily than they split them (`split_merge`
+    the other way round: begin with one). It is jit-able, and costs about
+    `num_clusters (candidates + rounds) n D` multiplications.
 
     Args:
         key: a random key.

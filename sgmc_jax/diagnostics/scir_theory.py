@@ -72,8 +72,9 @@ def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> A
         [4.0, 4.0]
     """
     _checks.truth("replace", replace)
+    _checks.shaped("counts", counts, "d")
     counts, batch_size = _checks.broadcasting(counts=counts, batch_size=batch_size)
-    total = jnp.sum(counts)
+    total = jnp.sum(counts).astype(jnp.result_type(counts, float))  # whose square may be large
     share = counts / total
     correction = 1.0 if replace else (total - batch_size) / (total - 1)
     return total**2 / batch_size * share * (1 - share) * correction

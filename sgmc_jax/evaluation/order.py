@@ -19,7 +19,7 @@ def most_used(name: str, counts: Any, num: int) -> Int[np.ndarray, " K"]:
     if not _checks.is_concrete(counts):
         raise TypeError(f"{name} must be concrete: how many are in use is not known inside of jit")
     counts = np.asarray(counts)
-    order = np.argsort(-counts, kind="stable")
+    order = np.argsort(-counts.astype(float), kind="stable")  # unsigned ones have no negative
     return order[: np.count_nonzero(counts > 0)]
 
 

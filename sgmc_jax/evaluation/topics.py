@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .. import _checks
@@ -83,6 +84,9 @@ def topic_counts(
     assignment = whole("assignment", assignment, "G", "L")
     size = whole("size", size, len(assignment))
     _checks.whole("capacity", capacity)
+    out = lambda z, n: ((z < 0) | (z >= capacity)) & (np.arange(z.shape[1]) < n[:, None])
+    if _checks.certainly(out, assignment, size):
+        raise ValueError(f"assignment must be of slots 0 to {capacity - 1}, those of the capacity")
     present = (jnp.arange(assignment.shape[1]) < size[:, None]).astype(jnp.int32)
     add = lambda labels, some: jnp.zeros(capacity, jnp.int32).at[labels].add(some, mode="drop")
     return jax.vmap(add)(assignment, present)
@@ -201,7 +205,9 @@ def bnb_proportions(
         _checks.positive("failures", failures)
         r = _checks.one_number("failures", failures)
     first, _ = shapes(process, log_theta)
-    rate = (r + x) * (first + x) / (c + r + x) * (jnp.sum(x, axis=0) > 0)
+    # of a document without words r is 0, and rates are as A, to which they tend
+    numbers = jnp.where(r + x.sum(1, keepdims=True) > 0, r + x, 1)
+    rate = numbers * (first + x) / (c + r + x) * (jnp.sum(x, axis=0) > 0)
     return rate / jnp.sum(rate, axis=1, keepdims=True)
 
 

@@ -57,6 +57,7 @@ def geometric_ornstein_uhlenbeck(
         probability simplex, section 3.3, who propose geometric Brownian motion: it has no
         stationary law, and this process takes its place. The noise correction is not theirs.
     """
+    _checks.estimator("location", location)
     _checks.positive("scale", scale)
     piece = GeometricOrnsteinUhlenbeck(scale, NoiseCovariance(noise_covariance))
     if piece.scale.ndim and (piece.noise_covariance.basis is not None or location.tells_covariance):

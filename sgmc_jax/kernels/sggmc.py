@@ -10,6 +10,7 @@ from ..spaces import Space
 from ..spaces.space import as_space
 from ..splitting import Splitting
 from ..transitions import GeodesicFlow, GradientKick, friction_letters
+from ..transitions.word import check_dynamics
 
 _CORRECTABLE = (
     "ABOBA",
@@ -98,4 +99,6 @@ def sggmc(
         raise ValueError(f"noise_covariance can be subtracted in {_CORRECTABLE}, got word={word!r}")
     letters = friction_letters(friction, temperature, noise_covariance)
     pieces = {"A": GeodesicFlow(), "B": GradientKick(), **letters}
-    return Splitting(word, pieces, grad, step_size, as_space(space), temperature=temperature)
+    kernel = Splitting(word, pieces, grad, step_size, as_space(space), temperature=temperature)
+    check_dynamics(word, "A", "B E", "O E F+N")
+    return kernel

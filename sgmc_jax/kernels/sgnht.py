@@ -16,6 +16,7 @@ from ..transitions import (
     Noise,
     Thermostat,
 )
+from ..transitions.word import check_dynamics
 
 
 def sgnht(
@@ -83,4 +84,6 @@ def sgnht(
         "N": Noise(friction),
         "E": EulerMomentum(friction),
     }
-    return Splitting(word, pieces, grad, step_size, space)
+    kernel = Splitting(word, pieces, grad, step_size, space)
+    check_dynamics(word, "A", "T", "E B+F+N")
+    return kernel

@@ -137,7 +137,8 @@ def _as_rows(x: Any) -> Array:
 def _as_pair(data: PyTree, name: str) -> tuple[Array, Any]:
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise TypeError(f"data must be a pair (x, y) for {name}, got {type(data).__name__}")
-    return _as_rows(data[0]), without_frames("y", data[1])
+    y = without_frames("y", data[1])
+    return _as_rows(data[0]), _checks.on_host("y", y) if isinstance(y, list | tuple) else y
 
 
 def _check_labels(y: Any, num_items: int, num_labels: int) -> None:

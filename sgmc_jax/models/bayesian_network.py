@@ -178,7 +178,7 @@ class BayesianNetwork(Model):
             draws: positions of a sampler, on any leading axes.
             x: items, on the first axis.
         """
-        x = jnp.asarray(without_frames("x", x))
+        x = jax.tree.map(jnp.asarray, without_frames("x", x))
         self._outputs_of(x)
         return mean_response(self, self._weights_of(draws), x)
 
@@ -219,9 +219,15 @@ class BayesianNetwork(Model):
         outputs = self._outputs_of(x)
         if not self.labels:
             return
-        if not jnp.issubdtype(jnp.result_type(y), jnp.integer) or jnp.shape(y) != x.shape[:1]:
+        whole = hasattr(y, "dtype") and jnp.issubdtype(y.dtype, jnp.integer)  # a list is no array
+        if not whole or jnp.shape(y) != x.shape[:1]:
             raise TypeError(
                 f"y must be whole numbers, one an item, got {_returned.describe(y)} for {len(x)}"
+            )
+        if jnp.ndim(outputs) != 1:
+            raise ValueError(
+                "network must return the K log odds of the labels of an item, a vector, got "
+                f"{_returned.describe(outputs)}; one of another output needs a loglik"
             )
         number = outputs.shape[-1]
         if _checks.certainly(lambda y: (y < 0) | (y >= number), y):

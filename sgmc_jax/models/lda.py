@@ -105,7 +105,7 @@ class LDA(TopicPrior):
         _checks.random_key(key)
         check_documents(documents, self.vocabulary)
         _checks.whole("sweeps", sweeps)
-        return warm_start(self, key, jnp.asarray(documents), sweeps)
+        return warm_start(self, key, jnp.asarray(documents), int(sweeps))
 
     def counts(
         self,
@@ -199,8 +199,10 @@ class LDA(TopicPrior):
         check_documents(documents, self.vocabulary)
         if np.all(np.sum(np.asarray(documents) >= 0, axis=1) < 2):
             raise ValueError("documents must have some with two words or more, to be halved")
+        _checks.whole("burn_in", burn_in, 0)
+        _checks.whole("draws", draws)
         log_topics = jnp.reshape(log_topics, (-1, self.num_topics, self.vocabulary))
-        settings = (log_topics, jnp.asarray(documents), burn_in, draws)
+        settings = (log_topics, jnp.asarray(documents), int(burn_in), int(draws))
         return float(perplexity(self, key, *settings))
 
     def transform(
@@ -246,5 +248,5 @@ class LDA(TopicPrior):
         _checks.whole("burn_in", burn_in, 0)
         _checks.whole("draws", draws)
         log_topics = jnp.reshape(log_topics, (-1, self.num_topics, self.vocabulary))
-        settings = (log_topics, jnp.asarray(documents), burn_in, draws)
+        settings = (log_topics, jnp.asarray(documents), int(burn_in), int(draws))
         return mean_proportions(self, key, *settings)

@@ -276,13 +276,15 @@ class MatrixFactorization(Ratings):
     def _check_pairs(self, pairs: Any) -> None:
         if not isinstance(pairs, tuple | list) or len(pairs) != 2:
             raise TypeError(f"pairs must be (user, item), got {_returned.describe(pairs)}")
+        if not all(hasattr(number, "dtype") for number in pairs):
+            raise TypeError(f"user and item must be arrays, got {_returned.describe(pairs)}")
         if jnp.ndim(pairs[0]) != 1 or jnp.shape(pairs[0]) != jnp.shape(pairs[1]):
             shapes = jnp.shape(pairs[0]), jnp.shape(pairs[1])
             raise ValueError(f"user and item must be of one shape (n,), got {shapes}")
         sizes = (self.num_users, self.num_items)
         for name, number, size in zip(("user", "item"), pairs, sizes, strict=True):
-            if not jnp.issubdtype(jnp.result_type(number), jnp.integer):
-                raise TypeError(f"{name} must be whole numbers, got {jnp.result_type(number)}")
+            if not jnp.issubdtype(number.dtype, jnp.integer):
+                raise TypeError(f"{name} must be whole numbers, got {number.dtype}")
             if _checks.certainly(lambda i, size=size: (i < 0) | (i >= size), number):
                 raise ValueError(
                     f"{name} must be from 0 to {size - 1}, got {np.min(number)} to {np.max(number)}"

@@ -308,6 +308,8 @@ def _check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
 
 def _differ(x: Array, y: Array) -> bool:
     both = np.isfinite(x) & np.isfinite(y)
+    if not np.array_equal(np.isfinite(x), np.isfinite(y)):
+        return True
     return not np.allclose(np.asarray(x)[both], np.asarray(y)[both], _ROUNDING, _ROUNDING)
 
 

@@ -83,7 +83,7 @@ def _shifted_normal(keys, log_theta, a, h, log_b):
     """The rule for a >= 1/2. Gamma(0) = 0 is a shape too small for its draw to count."""
     d, rest = gamma_parts(keys[:2], jnp.maximum(a - 0.5, 1e-30))
     square = _log_half_square(keys[2], log_theta, h, log_b)
-    return jnp.logaddexp(square, log_b + jnp.log(d) + rest)
+    return _log_sum(*square, log_b + jnp.log(d) + rest)
 
 
 def _any_shape(keys, log_theta, a, h, log_b):
@@ -95,11 +95,11 @@ def _any_shape(keys, log_theta, a, h, log_b):
     d, rest = gamma_parts(keys[:2], k)
     total = log_b + jnp.log(d) + rest
     square = _log_half_square(keys[2], log_theta, h, log_b)
-    return jnp.where(mixed, total, jnp.logaddexp(square, total))
+    return jnp.where(mixed, total, _log_sum(*square, total))
 
 
 def _log_half_square(key, log_theta, h, log_b):
-    """log of (b/2) (xi + sqrt(lam))^2, finite; exact to rounding where lam is large."""
+    """log of (b/2) (xi + sqrt(lam))^2, finite, in two parts: one of size one, and an increment."""
     dtype = log_theta.dtype
     xi = normal(word_pair(key, jnp.arange(log_theta.size, dtype=jnp.uint32), 0, dtype)[0], dtype)
     log_half_b = log_b - jnp.log(2.0).astype(dtype)
@@ -108,4 +108,15 @@ def _log_half_square(key, log_theta, h, log_b):
     far = root > 1
     factor = jnp.where(far, 1 + xi / root, xi + root)
     factor = jnp.maximum(jnp.abs(factor), jnp.finfo(dtype).eps / 4)
-    return jnp.where(far, log_theta - h, log_half_b) + 2 * jnp.log(factor)
+    return jnp.where(far, log_theta, log_half_b), jnp.where(far, -h, 0) + 2 * jnp.log(factor)
+
+
+def _log_sum(base, increment, other):
+    """log(e^(base + increment) + e^other), with all increments added up before they meet `base`.
+
+    A large log theta is rounded in steps longer than the drift of a short time: rounded one by
+    one, -h and what the other term adds would become whole numbers of them.
+    """
+    gap = other - (base + increment)
+    added = jnp.log1p(jnp.exp(-jnp.abs(gap)))
+    return jnp.where(gap <= 0, base + (increment + added), other + added)

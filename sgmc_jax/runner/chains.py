@@ -50,7 +50,7 @@ class Chains:
         num_chains = layout.num_chains
         if layout.over == "data":
             kernel = with_collective(kernel, plan.comm)
-        if layout.over == "chains" and (num_chains or 1) % layout.engine.size:
+        if layout.over == "chains" and (num_chains is None or num_chains % layout.engine.size):
             raise ValueError(
                 f"num_chains must be a multiple of the engine's {layout.engine.size} shards, "
                 f"got {num_chains}"
@@ -145,8 +145,9 @@ class Chains:
                 self._params, self.carry, self.index, batches, self.roots, traced
             )
             if not self.layout.fetch(carry.overflow).any():
-                self.carry = carry
-                return self.layout.fetch(buffers)
+                draws = self.layout.fetch(buffers)
+                self.carry = carry  # last: an interrupt leaves the chains where their draws end
+                return draws
             self.grow(2 * self.capacity)  # the chunk again, from its start, with its keys
             # draws are larger now, but there are as many
             slots = max(self.plan.slots, kept(first + num_steps) - kept(first))
@@ -158,8 +159,13 @@ class Chains:
         grow = growth(Static(static), self.plan, self.layout, capacity)
         grown = before._replace(state=grow(self._params, before.state, self.first_data))
         seen = self._seen(grown)
+        smaller = self.kernel, self.capacity
         self.kernel, self.capacity = self.kernel.resize(capacity), capacity
-        self._begin_at(seen.state, seen.stopped)
+        try:
+            self._begin_at(seen.state, seen.stopped)
+        except BaseException:  # Ctrl-C while it compiles: nothing has grown
+            self.kernel, self.capacity = smaller
+            raise
         moments = jax.tree.map(lambda x, y: _pad_to(x, y.shape), before.moments, self.carry.moments)
         self.carry = self.carry._replace(info=before.info, moments=moments)
 
@@ -191,6 +197,7 @@ class Chains:
 
     def load(self, leaves: list) -> None:
         """The inverse of `seen`, from its leaves."""
+        leaves = list(map(as_saved, leaves, jax.tree.leaves(self.carry)))
         carry = jax.tree.unflatten(jax.tree.structure(self.carry), leaves)
         carry = self.layout.put_chains(carry, axis=int(self.layout.kernels))
         self.carry = self._programs().load(jax.tree.map(jnp.asarray, carry))
@@ -220,6 +227,11 @@ def one_kernel(kernel: Kernel, axis: int | None) -> Kernel:
             f"one leading axis, got the lengths {sorted(map(str, lengths))}"
         )
     return jax.tree.map(lambda x: x[0] if eqx.is_array(x) else x, kernel)
+
+
+def as_saved(x: np.ndarray, like: Any) -> np.ndarray:
+    """What a file holds, in its own dtype: NumPy takes those of others, bfloat16, for raw bytes."""
+    return x.view(like.dtype) if x.dtype.kind == "V" else x
 
 
 def _pad_to(x: Any, shape: tuple[int, ...]) -> Any:

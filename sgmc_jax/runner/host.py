@@ -14,7 +14,7 @@ from ..advice import remarks
 from ..checkpoint import Checkpoint
 from ..contract import slot_infos
 from ..run import MadeWith, Run, RunInfo
-from .chains import Chains
+from .chains import Chains, as_saved
 from .draws import Draws
 from .stream import Resident, Stream
 
@@ -47,9 +47,9 @@ class Host:
         self.made_with = made_with
         self.chains, self.source = chains, source
         self.origin = self.num_steps = origin
-        self.length, self.burn_in = length, origin + burn_in
+        self.length, self.burn_in = int(length), origin + int(burn_in)
         self.checkpoint: Checkpoint | None = None
-        num_draws = self._num_kept(origin + length)
+        num_draws = self._num_kept(origin + self.length)
         axis = len(chains.layout.axes) - 1
         self.draws = Draws(chains.layout.fetch(chains.template), num_draws, axis)
 
@@ -64,7 +64,7 @@ class Host:
         self.checkpoint = checkpoint
         found, engine = checkpoint.load(), self.chains.layout.engine
         saved = 0 if found is None else found[2]["num_steps"]
-        if engine is not None and not engine.agree(saved):
+        if engine is not None and len(engine.told(saved)) > 1:
             raise ValueError(
                 f"checkpoint {checkpoint.path} must be a folder that all processes share, but "
                 f"they found different runs there; this process one of {saved} steps"
@@ -82,9 +82,9 @@ class Host:
             self.chains.grow(meta["capacity"])
             self._make_room()
         self.chains.load(state)
-        structure = jax.tree.structure(self.chains.template)
+        kinds, structure = jax.tree.flatten(self.chains.template)
         for leaves, at in segments:
-            draws = jax.tree.unflatten(structure, leaves)
+            draws = jax.tree.unflatten(structure, map(as_saved, leaves, kinds))
             self.draws.append(draws, self._num_kept(at["num_steps"]))
         self.num_steps = meta["num_steps"]
         if isinstance(self.source, Stream):
@@ -103,8 +103,10 @@ class Host:
     def run(self, chunk: int | None, progress: bool | str, on_error: str) -> Run:
         """All steps from where the run is, and what they left."""
         num_steps, begin, end = self.length, self.origin, self.origin + self.length
-        length, compiled = chunk or _FIRST_CHUNK, False
+        length, compiled = int(chunk or _FIRST_CHUNK), False
         bar = _bar(progress, num_steps, self.num_steps - begin) if progress else None
+        if on_error == "raise":  # also of a checkpoint whose chain has stopped
+            self._raise_stopped()
         try:
             while self.num_steps < end:
                 began = time.perf_counter()
@@ -115,7 +117,7 @@ class Host:
                     self._raise_stopped()
                 if chunk is None and compiled:  # the first chunk's time is the compiler's
                     ratio = _TARGET_SECONDS / max(time.perf_counter() - began, 1e-4)
-                    length = max(1, int(done * min(ratio, 8)))
+                    length = self._agreed(max(1, int(done * min(ratio, 8))))
                 compiled = True
         except KeyboardInterrupt:
             warnings.warn(
@@ -127,6 +129,11 @@ class Host:
             if bar is not None:
                 bar.close()
         return self.result()
+
+    def _agreed(self, length: int) -> int:
+        """The least of what all processes measured: their steps hold sums over all of them."""
+        engine = self.chains.layout.engine
+        return length if engine is None else int(engine.told(length).min())
 
     def _longest(self) -> int:
         """The most steps whose draws fit the buffers, and whose batches fit in memory."""
@@ -154,7 +161,8 @@ class Host:
         self.draws.append(segment, count)
         self._save(segment)
         active = [np.max(slots.active, initial=0) for slots in slot_infos(segment[1])]
-        if active and max(active) > _CROWDED * chains.capacity:
+        rest = self.origin + self.length - self.num_steps
+        if rest and active and max(active) > _CROWDED * chains.capacity:
             chains.grow(2 * chains.capacity)  # before a chunk is lost to it
             self._make_room()
         return num_steps
@@ -178,12 +186,13 @@ class Host:
             warnings.warn(_stopped_message(stopped, axes), stacklevel=4)
         each = self.chains.plan.thin
         if self.chains.plan.reduce is not None:
-            trace, info = jax.tree.map(np.asarray, (carry.moments, carry.info))
+            trace, info = jax.tree.map(np.asarray, (carry.moments.moments, carry.info))
             each = max(1, self.num_steps - self.burn_in)
         else:
+            self._make_room()  # where an interrupt came just after chains had grown
             trace, info = self.draws.result()
             info = RunInfo(self._finite(stopped), info)
-        for remark in remarks(info.kernel, each):
+        for remark in remarks(info.kernel, axes, each):
             warnings.warn(remark, stacklevel=4)
         return Run(
             trace,
@@ -196,6 +205,7 @@ class Host:
             begun=self.origin,
             made_with=self.made_with,
             slotted=self.chains.slotted(),
+            thin=self.chains.plan.thin,
         )
 
     def _finite(self, stopped: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,7 @@ def start_carry(kernel: Kernel, state: Any, data: Data, plan: Plan) -> Carry:
         value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
         zeros = jax.tree.map(lambda x: jnp.zeros_like(jnp.asarray(x)), value)
         moments = Moments(zeros, zeros, jnp.zeros((), jnp.result_type(float)))
+        moments = Running(moments, moments)
     return Carry(state, stopped, jnp.zeros((), bool), info, moments)
 
 
@@ -45,7 +46,7 @@ def keep(
 ) -> tuple[Carry, PyTree]:
     """One guarded step, its info averaged since the last kept draw, and what it leaves to keep."""
     state, stopped, info = guarded_step(kernel, keys, carry.state, carry.stopped, data)
-    overflow = carry.overflow | overflowed(info)
+    overflow = carry.overflow | (overflowed(info) & (carry.stopped < 0))
     since, window = keys.count - burn_in, plan.thin
     if plan.reduce is not None:
         # one window of everything after the burn-in
@@ -86,9 +87,25 @@ def _draw_shapes(plan: Plan, state: Any, info: Any) -> PyTree:
     )
 
 
+class Running(NamedTuple):
+    """Moments so far, and what was rounded off them: after many steps a new one's share is less
+    than half a unit of their last digit, and would be lost."""
+
+    moments: Moments
+    rest: Moments
+
+    def plus(self, change: Moments) -> Running:
+        """With a change in each, of which what is rounded off is kept for the next."""
+        due = jax.tree.map(jnp.add, change, self.rest)
+        moments = jax.tree.map(jnp.add, self.moments, due)
+        rest = jax.tree.map(lambda y, new, old: y - (new - old), due, moments, self.moments)
+        return Running(moments, rest)
+
+
 def _add_moments(
-    plan: Plan, kernel: Kernel, moments: Moments, state: Any, info: RunInfo, counts: Array
-) -> Moments:
+    plan: Plan, kernel: Kernel, running: Running, state: Any, info: RunInfo, counts: Array
+) -> Running:
+    moments = running.moments
     value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
     full = kernel.weight(info.kernel, state)
     full = 1.0 if full is None else full
@@ -99,12 +116,12 @@ def _add_moments(
     def leaf(x: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
         share_x = share.astype(mean.dtype)
         delta = jnp.where(share > 0, x - mean, 0)  # what weighs nothing may not be finite
-        return mean + share_x * delta, (1 - share_x) * (variance + share_x * delta**2)
+        return share_x * delta, share_x * ((1 - share_x) * delta**2 - variance)
 
     pairs = jax.tree.map(leaf, value, moments.mean, moments.variance)
     pair = jax.tree.structure((0, 0))
     mean, variance = jax.tree.transpose(jax.tree.structure(value), pair, pairs)
-    return Moments(mean, variance, total)
+    return running.plus(Moments(mean, variance, weight))
 
 
 def _key_words(impl: str) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .. import _checks, _tree
+from ..checkpoint import contents
 from ..contract import from_init
 from ..run import Run
 from .keys import root as root_key
@@ -29,6 +30,7 @@ class Start:
         value: the position, or those of all chains.
         stacked: which of the two.
         one: the position of one chain.
+        contents: what tells given values from others; drawn ones are those of the key.
         num_steps: how many steps have been made before.
         changed: whether the run to go on from was made with another target or other data.
     """
@@ -37,8 +39,10 @@ class Start:
         self, position: Any, axis: Any, num_chains: int | None, root: jax.Array, impl: str
     ):
         self.run, self.num_steps, self.changed = None, 0, False
+        self.contents: list[str] = []
         if isinstance(position, Run):
             self.run, self.num_steps = position, position.num_steps
+            self.contents = contents(position.state)
             lead = len(position.axes) - 1
             self.one = jax.tree.map(lambda x: np.asarray(x)[(0,) * lead], position.state).position
             return
@@ -51,6 +55,7 @@ class Start:
         else:
             _checks.arrays("position", position, _KEEP_OUT)
             self.value = _tree.strong(position)
+            self.contents = contents(self.value)
             self.stacked = _is_stack(self.value, axis, num_chains)
         self.one = jax.tree.map(lambda x: x[0], self.value) if self.stacked else self.value
 

@@ -66,8 +66,9 @@ class EulerLangevin(NoisyTransition):
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         x = phase.position
         noise, clipped = self.noise(key, phase, h)
-        drifted = _tree.axpy(h, field, x)
-        return phase._replace(position=_tree.axpy(1.0, noise, drifted), clipped=clipped)
+        # one addition to x: a drift below the rounding of x counts together with the noise
+        step = _tree.axpy(h, field, noise)
+        return phase._replace(position=_tree.axpy(1.0, step, x), clipped=clipped)
 
     def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
         """`h |g|^2 / 2d`, less what is subtracted of V: drift and noise over 2 h, less T."""

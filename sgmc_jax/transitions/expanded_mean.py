@@ -48,7 +48,7 @@ class ExpandedMeanLangevin(Transition):
             theta, step = jnp.exp(x), h.astype(x.dtype)
             total = jnp.sum(jnp.broadcast_to(shape - alpha, x.shape), axis=-1, keepdims=True)
             drift = shape - theta - jax.nn.softmax(x, axis=-1) * total
-            moved = theta + step * drift + jnp.sqrt(2 * step * theta) * xi
+            moved = theta + (step * drift + jnp.sqrt(2 * step * theta) * xi)
             # rounding may give an exact 0, whose logarithm is no position
             return jnp.log(jnp.maximum(jnp.abs(moved), jnp.finfo(x.dtype).tiny)).astype(x.dtype)
 

@@ -42,7 +42,7 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
         y = phase.position
         noise, clipped = self.noise(key, phase, h)
         drift = jax.tree.map(lambda m, y: m.astype(y.dtype) - y, field, y)
-        moved = _tree.axpy(1.0, noise, _tree.axpy(-jnp.expm1(-h), drift, y))
+        moved = _tree.axpy(1.0, _tree.axpy(-jnp.expm1(-h), drift, noise), y)
         return phase._replace(position=moved, clipped=clipped)
 
     def __check_init__(self):

@@ -41,8 +41,8 @@ class MirroredLangevin(Transition):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         y = self.mirror.dual(phase.position)
-        y = _tree.axpy(h, self._drift(y, field), y)
-        y = _tree.axpy(jnp.sqrt(2 * self.temperature * h), normal_like(key, y), y)
+        noise = _tree.scale(jnp.sqrt(2 * self.temperature * h), normal_like(key, y))
+        y = _tree.axpy(1.0, _tree.axpy(h, self._drift(y, field), noise), y)
         return phase._replace(position=self.mirror.primal(y))
 
     def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:

@@ -32,8 +32,9 @@ class OrnsteinUhlenbeck(NoisyTransition):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         noise, clipped = self.noise(key, phase, h)
-        decay = jnp.exp(-self.friction * h)
-        momentum = _tree.axpy(decay, phase.momentum, noise)
+        # c - 1, to all its digits: a rounded c would lose friction where C h is small
+        change = _tree.axpy(jnp.expm1(-self.friction * h), phase.momentum, noise)
+        momentum = _tree.axpy(1.0, change, phase.momentum)
         return phase._replace(momentum=momentum, clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Array:

@@ -71,7 +71,7 @@ class PreconditionedLangevin(Transition):
         def moved(x: Array, p: Array, drift: Array, xi: Array) -> Array:
             step = (h * p).astype(x.dtype)
             deviation = jnp.sqrt(2 * step * self.temperature).astype(x.dtype)
-            return x + h.astype(x.dtype) * drift.astype(x.dtype) + deviation * xi
+            return x + (h.astype(x.dtype) * drift.astype(x.dtype) + deviation * xi)
 
         drift = jax.tree.map(lambda p, g: p * g.astype(p.dtype), p, field)
         if self.gamma:

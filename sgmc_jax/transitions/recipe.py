@@ -75,7 +75,7 @@ class RecipeEuler(Transition):
             drift = drift + self.temperature.astype(z.dtype) * gamma
         h = h.astype(z.dtype)
         noise, clipped = self._noise(key, phase, h)
-        position = unravel(z + h * drift + noise.astype(z.dtype))
+        position = unravel(z + (h * drift + noise.astype(z.dtype)))
         return phase._replace(position=position, clipped=add_counts(phase.clipped, clipped))
 
     def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array | None:

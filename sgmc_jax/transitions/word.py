@@ -22,6 +22,17 @@ def check_word(word: Any, pieces: Any) -> None:
         )
 
 
+def check_dynamics(word: str, *needed: str) -> None:
+    """Raise unless the word has a letter of each of these: without it another law is sampled.
+
+    Of letters joined by a plus sign all are needed, as in `"O E F+N"`: one of O, E or F and N.
+    """
+    for choice in needed:
+        if not any(set(way.split("+")) <= set(word) for way in choice.split()):
+            wanted = " or ".join(way.replace("+", " and ") for way in choice.split())
+            raise ValueError(f"word must have {wanted}, got {word!r}")
+
+
 def check_noise(
     word: str, pieces: dict[str, Transition], grad: Estimator, estimated: str | None
 ) -> None:

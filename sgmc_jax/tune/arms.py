@@ -114,7 +114,7 @@ class Tuned(NamedTuple):
             lines.setdefault(", ".join(others), []).append((value, arm.ksd))
         for label, points in lines.items():
             ax.plot(*zip(*sorted(points), strict=True), "o-", label=label or None)
-        best = next(i for i, arm in enumerate(self.arms) if arm.setting == self.setting)
+        best = next(i for i, arm in enumerate(self.arms) if arm.setting is self.setting)
         ax.plot(values[best], self.arms[best].ksd, "k*", markersize=12, label="chosen")
         lost = [value for arm, value in zip(self.arms, values) if not np.isfinite(arm.ksd)]
         if lost:
@@ -131,4 +131,6 @@ def _is_number(value: Any) -> bool:
 
 def _shown(value: Any) -> str:
     """A value of a setting in a table: a short number, a word as it is."""
-    return f"{value:.3g}" if isinstance(value, float) or hasattr(value, "dtype") else str(value)
+    if isinstance(value, float) or hasattr(value, "dtype"):
+        return ", ".join(f"{x:.3g}" for x in np.ravel(np.asarray(value)))
+    return str(value)

@@ -52,9 +52,9 @@ def default_kernel(
     A model of series (`models.HiddenMarkov`) gets the exact kernel too: whether windows are worth
     their bias depends on how long the series is, and how soon it forgets.
 
-    Let chains begin at the mode, of which `fit` or `kernel.grad.centre` tells, or at draws of the
-    approximation around it: far from it, the noise of control variates is large. Of a posterior
-    with several modes it knows the one it found.
+    Let chains begin at the mode, or at draws of the approximation around it: `fit.mode` and
+    `fit.draw` of `fit = laplace(...)`. Far from it, the noise of control variates is large. Of a
+    posterior with several modes it knows the one it found.
 
     Args:
         key: a random key: the same key gives the same kernel.
@@ -80,9 +80,9 @@ def default_kernel(
         >>> x = jax.random.normal(jax.random.key(0), (100_000, 3))
         >>> y = jax.random.bernoulli(jax.random.key(1), jax.nn.sigmoid(x @ jnp.arange(3.0)))
         >>> data = (x, y.astype(float))
-        >>> kernel = default_kernel(jax.random.key(2), model, jnp.zeros(3), data)
-        >>> mode = kernel.grad.centre
-        >>> run = sample(jax.random.key(3), kernel, mode, data, num_steps=2_000, num_chains=2)
+        >>> fit = laplace(jax.random.key(2), model, jnp.zeros(3), data)
+        >>> kernel = default_kernel(jax.random.key(2), model, fit.mode, data, fit=fit)
+        >>> run = sample(jax.random.key(3), kernel, fit.draw, data, num_steps=2_000, num_chains=2)
         >>> bool(jnp.all(jnp.abs(run.trace.mean((0, 1)) - jnp.arange(3.0)) < 0.1))
         True
 

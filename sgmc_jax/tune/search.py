@@ -146,7 +146,7 @@ def successive_halving(
         num_chains: as in `grid_search`, like all that follow.
         burn_in: the share of an arm's steps that is not judged.
         scale: the units of the discrepancy.
-        max_draws: the number of draws that are judged in the last round.
+        max_draws: the number of draws that are judged in the last round, or 50 if that is more.
         max_temperature: settings whose draws are hotter rank behind all others.
         cost: what a step costs, for kernels that do not tell.
 

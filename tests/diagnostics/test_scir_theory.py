@@ -4,6 +4,7 @@ import itertools
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from sgmc_jax.diagnostics import (
     counts_variance,
@@ -46,3 +47,11 @@ def test_step_size_and_batch_size_from_an_inflation():
         assert scir_batch_size(inflation, 1000, 0.9999 * h) == n
         assert scir_batch_size(inflation, 1000, 1.01 * h) > n
     assert jnp.isinf(scir_step_size(1.0, 1000, 500)) and jnp.isinf(scir_step_size(0.1, 1000, 1000))
+
+
+def test_the_variance_of_many_counts():
+    """Whose total has a square beyond 32 bits."""
+    found = counts_variance(jnp.array([50_000, 50_000]), 100)
+    np.testing.assert_allclose(found, 1e10 / 100 / 4 * (1e5 - 100) / (1e5 - 1), rtol=1e-5)
+    with pytest.raises(ValueError, match=r"counts must have the shape \(d,\), got \(2, 2\)"):
+        counts_variance(jnp.ones((2, 2)), 1)

@@ -143,7 +143,17 @@ def test_perplexity_is_near_that_of_lda():
 def test_the_likeliest_words_come_first():
     vocabulary = np.array(["a", "b", "c"])
     assert top_words(TOPICS, vocabulary, 2) == [["a", "b"], ["c", "b"]]
-    assert top_words(TOPICS, vocabulary, 1, counts=np.array([2.0, 5.0])) == [["c"], ["a"]]
+    for dtype in (float, np.uint8):
+        assert top_words(TOPICS, vocabulary, 1, counts=np.array([2, 5], dtype)) == [["c"], ["a"]]
+
+
+def test_a_document_without_words_has_the_topics_of_the_rates():
+    """To which the proportions of ever shorter ones tend."""
+    process, log_theta = BetaProcess(1.0, 2.0), jnp.log(jnp.array([0.5, 0.1, 0.3]))
+    counts = np.array([[3, 1, 0], [0, 0, 0]])
+    found = np.asarray(bnb_proportions(process, log_theta, counts))[1]
+    shortest = bnb_proportions(process, log_theta, counts, failures=1e-6)[1]
+    np.testing.assert_allclose(found, shortest, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +180,7 @@ def test_the_likeliest_words_come_first():
             r"proportions must have the shape \(1, 3, 2\), got \(2, 3, 2\)",
         ),
         (lambda: topic_counts(np.ones((2, 3)), [1, 1], 2), TypeError, "assignment must be whole"),
+        (lambda: topic_counts([[0, 2, 9]], [2], 2), ValueError, "assignment must be of slots 0 to"),
         (
             lambda: dirichlet_proportions(np.ones(2), np.ones((1, 4), int)),
             ValueError,

@@ -1,11 +1,12 @@
 """Log rising factorials against exact values."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import gammaln
+from scipy.special import digamma, exp1, gammaln
 
-from sgmc_jax.special import log_rising_factorial
+from sgmc_jax.special import exponential_integral, log_rising_factorial
 
 X = np.array([1e-6, 1e-3, 0.5, 1.0, 7.3, 15.9, 16.0, 40.0, 1e3, 1e6])
 N = np.array([0.0, 0.5, 1.0, 3.0, 50.0, 1e4, 1e7])
@@ -33,3 +34,17 @@ def test_log_rising_factorial(dtype, rtol, x64):
 def test_what_the_difference_of_logarithms_gets_wrong():
     value = log_rising_factorial(jnp.float32(1e6), jnp.float32(0.5))
     np.testing.assert_allclose(value, 6.9077553, rtol=1e-6)
+
+
+@pytest.mark.parametrize("x, n", [(20.0, -19.5), (20.0, -4.5), (40.0, -10.0), (17.0, -0.5)])
+def test_a_factorial_that_falls(x, n, x64):
+    expected = gammaln(x + n) - gammaln(x)
+    np.testing.assert_allclose(log_rising_factorial(x, n), expected, rtol=1e-12)
+    slopes = jax.grad(log_rising_factorial, (0, 1))(x, n)
+    np.testing.assert_allclose(slopes[0], digamma(x + n) - digamma(x), rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose(slopes[1], digamma(x + n), rtol=1e-5)
+
+
+def test_an_exponential_integral_of_whole_numbers():
+    found = exponential_integral(jnp.array([0, 1]))
+    np.testing.assert_allclose(found, exp1(np.exp([0.0, 1.0])), rtol=1e-5)

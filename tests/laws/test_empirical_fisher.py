@@ -91,7 +91,7 @@ BATCHERS = {
     "epoch": (Epoch(4), True),  # 4, 4 and 2
     "alone": (Epoch(3), True),  # 3, 3, 3 and one of which nothing is told
     "full": (Full(), True),
-    "given": (Given(25), False),
+    "given": (Given(25), True),
 }
 
 

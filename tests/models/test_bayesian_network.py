@@ -311,3 +311,25 @@ BAD = [
 def test_bad_input_is_refused(make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         make()
+
+
+def test_one_output_needs_a_likelihood():
+    network = eqx.nn.MLP(3, "scalar", 4, 1, key=KEY)
+    with pytest.raises(ValueError, match="network must return the K log odds .* a vector, got"):
+        BayesianNetwork(network).log_loss({"weights": network}, (X, Y))
+    with pytest.raises(TypeError, match="y must be whole numbers, one an item, got"):
+        MODEL.log_loss(MODEL.start(NETWORK), (X, Y.tolist()))
+
+
+def test_items_of_several_arrays():
+    class Pair(eqx.Module):
+        linear: eqx.nn.Linear
+
+        def __call__(self, x):
+            return self.linear(jnp.concatenate([x["a"], x["b"]]))
+
+    network = Pair(eqx.nn.Linear(3, 1, key=KEY))
+    model = BayesianNetwork(network, lambda output, y: -0.5 * jnp.sum((y - output) ** 2))
+    together = jax.vmap(network.linear)(X)
+    apart = {"a": X[:, :1], "b": X[:, 1:]}
+    np.testing.assert_allclose(model.predict(model.start(network), apart), together, rtol=1e-5)

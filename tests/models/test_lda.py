@@ -361,3 +361,17 @@ def test_a_corpus_on_disk(tmp_path):
     run = sample(KEY, kernel, model.start, batch, num_steps=400, burn_in=300, thin=10)
     held_out = model.documents(planted(20, seed=4)[1])
     assert model.perplexity(KEY, run.trace, held_out) < 2.2
+
+
+def test_whole_numbers_of_numpy():
+    """Inside of jit they are arrays, unless they are made numbers at the door."""
+    five, topics = np.int64(5), jnp.zeros((K, V))
+    documents = lda.documents(COUNTS)
+    assert np.array_equal(
+        lda.transform(KEY, topics, documents, draws=five, burn_in=np.int64(1)),
+        lda.transform(KEY, topics, documents, draws=5, burn_in=1),
+    )
+    assert lda.perplexity(KEY, topics, documents, draws=five) == pytest.approx(V, rel=1e-4)
+    assert lda.warm_start(KEY, documents, sweeps=five).shape == (K, V)
+    with pytest.raises(ValueError, match="burn_in must be a whole number .* got -1"):
+        lda.perplexity(KEY, topics, documents, burn_in=-1)

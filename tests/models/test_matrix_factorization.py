@@ -300,6 +300,7 @@ BAD = [
     (lambda: door(((PAIRS[0] + 3, PAIRS[1]), DATA[1])), "user must be from 0 to 3, got 3 to"),
     (lambda: door(((PAIRS[0], PAIRS[1] - 9), DATA[1])), "item must be from 0 to 4, got -"),
     (lambda: door(((PAIRS[0] * 1.0, PAIRS[1]), DATA[1])), "user must be whole numbers, got float"),
+    (lambda: MODEL.predict(MODEL.start(KEY), ([0], [1])), "user and item must be arrays, got"),
     (lambda: door((PAIRS, DATA[1][:, None])), "rating must have one number a pair"),
     (lambda: door((*PAIRS, DATA[1])), r"data must be \(\(user, item\), rating\)"),
     (lambda: door(position={"factors": np.ones(2)}), "position must be .* see `start`"),

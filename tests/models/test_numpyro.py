@@ -212,6 +212,12 @@ def dependent_prior(x):
         numpyro.sample("x", dist.Normal(mu, 1), obs=x)
 
 
+def scaled_prior(x):
+    mu = numpyro.sample("mu", dist.Normal(0, jnp.std(x)))  # of blank rows none
+    with numpyro.plate("rows", len(x)):
+        numpyro.sample("x", dist.Normal(mu, 1), obs=x)
+
+
 def dependent_items(x):
     mu = numpyro.sample("mu", dist.Normal(0, 1))
     with numpyro.plate("rows", len(x)):
@@ -255,6 +261,8 @@ WRONG = {
     "latents inside": (local, (ROW,), {"plate": "rows"}, "but 'rows' has latent sites"),
     "no such plate": (local, (ROW,), {"plate": "row"}, "but 'row' has no observed site"),
     "prior": (dependent_prior, (ROW,), {}, "prior that does not depend on the rows of x"),
+    # numpyro itself refuses a scale of 0 where it validates arguments
+    "its scale": (scaled_prior, (ROW,), {}, "prior that does not depend on the rows|invalid scale"),
     "items": (dependent_items, (ROW,), {}, "does not depend on other items"),
     "a series": (autoregression, (ROW,), {}, "does not depend on other items"),
     "places": (effects_by_place, (ROW,), {}, "nor on its place among them"),

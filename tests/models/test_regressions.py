@@ -174,6 +174,7 @@ BAD = [
     (lambda: door(LOGISTIC, BINARY * 0.5), "y must be labels 0 to 1, got 0.5"),
     (lambda: door(SOFTMAX, LABELS + 1), "y must be labels 0 to 2, got 3"),
     (lambda: door(SOFTMAX, LABELS.astype(float)), "y must be whole numbers, got float"),
+    (lambda: SOFTMAX.log_loss(np.zeros((2, 3)), (X, [0.5] * 12)), "y must be whole numbers"),
     (lambda: door(LOGISTIC, BINARY[:, None]), r"y must have one label an item, of shape \(12,\)"),
     (lambda: door(LOGISTIC, BINARY, X[:, 0], np.zeros(2)), r"x must be of shape \(n, d\)"),
     (lambda: door(LOGISTIC, BINARY, position=np.zeros(3)), r"position must be of shape \(2,\)"),
@@ -201,3 +202,8 @@ def test_two_labels_of_any_type_are_labels(dtype):
     np.testing.assert_allclose(loss, wanted, rtol=1e-5)
     slopes = [SoftmaxRegression(2).slopes(w, (x, z))[1] for z in (y.astype(dtype), y)]
     np.testing.assert_allclose(*slopes, rtol=1e-5)
+
+
+def test_labels_in_a_list():
+    for model, y, w in ((LOGISTIC, BINARY, np.ones(2)), (SOFTMAX, LABELS, np.eye(2, 3))):
+        assert model.log_loss(w, (X, y.tolist())) == model.log_loss(w, (X, y))

@@ -53,7 +53,8 @@ class Directions(eqx.Module):
         if mean_direction is None:
             mean_direction = np.full(vocabulary, 1 / math.sqrt(vocabulary), np.float32)
         mean_direction = _checks.real("mean_direction")(mean_direction)
-        self.prior = Prior(num_topics, vocabulary, **numbers, mean_direction=mean_direction)
+        sizes = (int(num_topics), int(vocabulary))
+        self.prior = Prior(*sizes, **numbers, mean_direction=mean_direction)
 
     def documents(
         self, counts: Any, *, word_weights: Any = None, length: int | None = None
@@ -117,4 +118,4 @@ class Directions(eqx.Module):
                 "that have words"
             )
         sizes = (self.prior.num_topics, self.prior.vocabulary)
-        return spherical_means(key, documents, *sizes, sweeps)
+        return spherical_means(key, documents, *sizes, int(sweeps))

@@ -219,7 +219,7 @@ class SphericalAdmixture(Directions):
         _checks.whole("draws", draws)
         if not np.any(np.asarray(documents.values) > 0):
             raise ValueError("documents must have some with words")
-        return float(evaluation.log_perplexity(self.prior, key, topics, documents, draws))
+        return float(evaluation.log_perplexity(self.prior, key, topics, documents, int(draws)))
 
     def transform(
         self,

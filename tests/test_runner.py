@@ -1,0 +1,168 @@
+"""The host's side of a run where it is awkward: processes, files, interrupts, kinds of numbers."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sgmc_jax import (
+    EmpiricalFisher,
+    Full,
+    FunctionModel,
+    Given,
+    Kernel,
+    Minibatch,
+    Vmap,
+    draw,
+    sample,
+    sghmc,
+    sgld,
+    sgnht,
+)
+from sgmc_jax.contract import merge_running
+from sgmc_jax.engines import Engine
+from sgmc_jax.runner.chains import Chains
+from sgmc_jax.runner.host import Host
+from tests.test_sample import KEY, CountState, break_step, run_births
+
+MODEL = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -0.5 * (z - x) @ (z - x))
+X = np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32)
+EXACT = sgld(Minibatch(MODEL, Full()), 1e-2)
+
+
+def run(position=np.zeros(2, np.float32), data=X, kernel=EXACT, **kwargs):
+    return sample(KEY, kernel, position, data, **{"num_steps": 10} | kwargs)
+
+
+def test_all_processes_make_chunks_of_one_length(monkeypatch):
+    """Their clocks differ, and their steps hold sums over all of them."""
+    seen, chunk = [], Host._chunk
+    monkeypatch.setattr(Engine, "told", lambda self, number: np.array([3, number]))
+    monkeypatch.setattr(Host, "_chunk", lambda self, n: seen.append(n) or chunk(self, n))
+    run(num_steps=140, num_chains=2, engine=Vmap(2))
+    assert seen == [64, 64, 3, 3, 3, 3]
+
+
+def test_a_checkpoint_that_began_elsewhere_is_refused(tmp_path):
+    run(checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="another run, with another position"):
+        run(np.ones(2, np.float32), checkpoint=tmp_path)
+    assert len(run(checkpoint=tmp_path, num_steps=12).trace) == 12
+
+
+def test_whole_numbers_of_numpy(tmp_path):
+    number = np.int64
+    args = {"num_steps": number(10), "burn_in": number(2), "thin": number(2), "chunk": number(3)}
+    made = run(**args, num_chains=number(2), checkpoint=tmp_path)
+    again = run(num_steps=10, burn_in=2, thin=2, num_chains=2, checkpoint=tmp_path)
+    np.testing.assert_array_equal(made.trace, again.trace)
+
+
+@pytest.mark.parametrize("value", [3_000_000_000, -3_000_000_000])
+def test_whole_numbers_that_jax_would_wrap_round(value):
+    kernel = draw(lambda key, data: data[0].astype(float))
+    with pytest.raises(ValueError, match="data must fit into 32 bits"):
+        sample(KEY, kernel, jnp.zeros(()), np.array([value]), num_steps=1)
+    with pytest.raises(ValueError, match=r"position.* must fit into 32 bits"):
+        sample(KEY, kernel, {"n": np.array([value])}, np.ones(1), num_steps=1)
+
+
+def test_floats_of_other_kinds_come_back_from_files(tmp_path):
+    kernel = draw(lambda key, data: jax.random.normal(key, (3,), jnp.bfloat16))
+    args = {"num_steps": 4, "chunk": 2}
+    start = jnp.zeros(3, jnp.bfloat16)
+    whole = sample(KEY, kernel, start, None, **args | {"num_steps": 6})
+    sample(KEY, kernel, start, None, **args, checkpoint=tmp_path)
+    resumed = sample(KEY, kernel, start, None, **args | {"num_steps": 6}, checkpoint=tmp_path)
+    np.testing.assert_array_equal(resumed.trace, whole.trace)
+
+
+def test_a_checkpoint_whose_chain_has_stopped_raises_each_time(tmp_path):
+    broken = Kernel.from_functions(lambda key, position, data: CountState(position), break_step)
+    args = {"num_steps": 9, "checkpoint": tmp_path, "on_error": "raise"}
+    for _ in range(2):
+        with pytest.raises(FloatingPointError, match="chain 0 at step"):
+            sample(KEY, broken, jnp.zeros(()), None, **args)
+
+
+@pytest.mark.parametrize("at", ["after growth", "while it compiles"])
+def test_an_interrupt_while_chains_grow(at, monkeypatch):
+    """What is returned goes on, and its draws have as many slots as its state."""
+    if at == "after growth":
+        name, original = "advance", Chains.advance
+    else:
+        name, original = "_begin_at", Chains._begin_at
+    grown = []
+
+    def interrupted(self, *args):
+        if at == "while it compiles" and self.capacity > 4:
+            raise KeyboardInterrupt
+        result = original(self, *args)
+        if at == "after growth" and self.capacity > 4:
+            grown.append(self.capacity)
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(Chains, name, interrupted)
+    with pytest.warns(UserWarning, match="interrupted"):
+        first = run_births(4, chunk=2)
+    monkeypatch.undo()
+    assert (first.capacity > 4) == bool(grown)
+    assert first.num_steps < 40
+    rest = run_births(first.capacity, 40 - first.num_steps, first)
+    whole = run_births(64)
+    assert first.extend(rest).num_steps == whole.num_steps == 40
+
+
+def test_chains_on_an_engine_are_numbered():
+    with pytest.raises(ValueError, match="num_chains must be a multiple of the engine's 1 shards"):
+        run(engine=Vmap(1, over="chains"))
+
+
+def test_a_finished_run_has_no_more_slots_than_it_needed(tmp_path):
+    made = run_births(4, 40, checkpoint=tmp_path)
+    again = run_births(4, 40, checkpoint=tmp_path)
+    assert made.capacity == again.capacity
+
+
+def test_one_infinite_energy_is_not_that_of_all_later_draws():
+    infinite, fine = {"e": jnp.array(jnp.inf)}, {"e": jnp.array(1.0)}
+    assert merge_running(infinite, fine, jnp.array(1))["e"] == jnp.inf
+    assert merge_running(fine, infinite, jnp.array(2))["e"] == jnp.inf
+    assert merge_running(infinite, fine, jnp.array(0))["e"] == 1.0
+
+
+def test_a_word_that_uses_one_batch_twice_is_told_of():
+    kernel = sghmc(Minibatch(MODEL, Given(8)), 1e-2, word="BABAO")
+    with pytest.warns(UserWarning, match="moves 2 times by each batch"):
+        run(data=lambda i: X[i % 4 : i % 4 + 4], kernel=kernel, num_steps=2)
+
+
+def test_a_batch_is_no_larger_than_all_items():
+    with pytest.raises(ValueError, match="total must be the number of all items, got 5 and a"):
+        run(kernel=sgld(Minibatch(MODEL, Given(5)), 1e-2))
+
+
+def test_a_batch_of_all_items_has_no_noise():
+    """Five items given whole: nothing is to be subtracted."""
+    grad = EmpiricalFisher(Minibatch(MODEL, Given(5)))
+    state = grad.init(KEY, jnp.zeros(2), X[:5])
+    for _ in range(2):
+        estimate, state = grad.estimate(KEY, state, jnp.zeros(2), X[:5])
+    np.testing.assert_array_equal(estimate.covariance, jnp.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "make, word, message",
+    [
+        (sghmc, "ABFBA", "word must have O or E or F and N, got 'ABFBA'"),
+        (sghmc, "ABNBA", "word must have O or E or F and N"),
+        (sghmc, "AOA", "word must have B or E, got 'AOA'"),
+        (sghmc, "BOB", "word must have A, got 'BOB'"),
+        (sgnht, "ATFBFTA", "word must have E or B and F and N"),
+        (sgnht, "AFBNFA", "word must have T, got"),
+    ],
+)
+def test_words_of_no_such_law(make, word, message):
+    with pytest.raises(ValueError, match=message):
+        make(Minibatch(MODEL, Full()), 0.1, word=word)
