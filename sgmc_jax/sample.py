@@ -218,11 +218,9 @@ def sample(
     chains.start(start, source.first)
     host = Host(chains, source, start.num_steps, num_steps, burn_in, made_with)
     if checkpoint is not None:
-        numbers = (num_chains and int(num_chains), int(burn_in), plan.thin, start.num_steps)
-        parts = told_of_code((kernel, record, reduce)) | {"position": start.contents}
-        own = fingerprint(
-            key=tuple(roots), kernel=kernel, settings=(plan.settings, *numbers), **parts
-        )
+        static = (plan.settings, num_chains and int(num_chains), int(burn_in), plan.thin)
+        parts = told_of_code((kernel, record, reduce)) | {"position": start.told}
+        own = fingerprint(key=tuple(roots), kernel=kernel, settings=static, **parts)
         host.resume(Checkpoint(checkpoint, own | data_fingerprint(source)))
     return host.run(chunk, progress, on_error)
 

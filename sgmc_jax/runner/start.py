@@ -30,7 +30,7 @@ class Start:
         value: the position, or those of all chains.
         stacked: which of the two.
         one: the position of one chain.
-        contents: what tells given values from others; drawn ones are those of the key.
+        told: what tells the start from others; values that are drawn are those of the key.
         num_steps: how many steps have been made before.
         changed: whether the run to go on from was made with another target or other data.
     """
@@ -39,10 +39,10 @@ class Start:
         self, position: Any, axis: Any, num_chains: int | None, root: jax.Array, impl: str
     ):
         self.run, self.num_steps, self.changed = None, 0, False
-        self.contents: list[str] = []
+        self.told: list[Any] = [0]
         if isinstance(position, Run):
             self.run, self.num_steps = position, position.num_steps
-            self.contents = contents(position.state)
+            self.told = [position.num_steps, *contents(position.state)]
             lead = len(position.axes) - 1
             self.one = jax.tree.map(lambda x: np.asarray(x)[(0,) * lead], position.state).position
             return
@@ -55,7 +55,7 @@ class Start:
         else:
             _checks.arrays("position", position, _KEEP_OUT)
             self.value = _tree.strong(position)
-            self.contents = contents(self.value)
+            self.told = [0, *contents(self.value)]
             self.stacked = _is_stack(self.value, axis, num_chains)
         self.one = jax.tree.map(lambda x: x[0], self.value) if self.stacked else self.value
 
