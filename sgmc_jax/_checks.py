@@ -293,9 +293,9 @@ def arrays(name: str, tree: PyTree, hint: str = "") -> None:
         value = np.asarray(() if isinstance(leaf, jax.Array) else leaf)  # JAX has no others
         if value.dtype.kind in "OSUMm":
             raise TypeError(f"{where} must be an array of numbers, got {type(leaf).__name__}{hint}")
-        if value.dtype.kind in "iu" and value.size:
-            limits = np.iinfo(jax.dtypes.canonicalize_dtype(value.dtype))
-            if not limits.min <= value.min() <= value.max() <= limits.max:
+        kept = jax.dtypes.canonicalize_dtype(value.dtype)  # 32 bits of 64
+        if value.dtype.kind in "iu" and value.dtype != kept and value.size:
+            if not np.iinfo(kept).min <= value.min() <= value.max() <= np.iinfo(kept).max:
                 raise ValueError(f"{where} must fit into 32 bits, got {shown(leaf)}")
 
 

@@ -53,6 +53,7 @@ class Contract(NamedTuple):
         cost: that of a step, or `None` if it is not known.
         moves: how many times a step moves one and the same position by the noise of one batch, if
             the data is a stream of them.
+        subtracts: whether it subtracts the noise of batches, which must then be independent.
 
     Example:
         >>> turns = Contract.join([Contract(capacity=16, streams=True), Contract(capacity=32)])
@@ -66,6 +67,7 @@ class Contract(NamedTuple):
     shards: bool | None = None
     cost: Cost | None = None
     moves: int = 0
+    subtracts: bool = False
 
     @classmethod
     def join(cls, contracts: Iterable[Contract]) -> Contract:
@@ -80,6 +82,7 @@ class Contract(NamedTuple):
             shards=False if False in shards else True if True in shards else None,
             cost=reduce(Cost.plus, costs) if len(costs) == len(contracts) else None,
             moves=max((contract.moves for contract in contracts), default=0),
+            subtracts=any(contract.subtracts for contract in contracts),
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import equinox as eqx
@@ -44,25 +45,38 @@ class Engine(eqx.Module):
         if axis is None:
             return jax.tree.map(lambda x: np.asarray(first_shard(x)), tree)
 
-        def leaf(x: Any) -> np.ndarray:
-            if not getattr(x, "is_fully_addressable", True):
-                everywhere = NamedSharding(x.sharding.mesh, PartitionSpec())
-                x = jax.jit(lambda x: x, out_shardings=everywhere)(x)
-            return np.concatenate(list(np.asarray(x)), axis=axis)
-
-        return jax.tree.map(leaf, tree)
+        meshes = {
+            x.sharding.mesh
+            for x in jax.tree.leaves(tree)
+            if not getattr(x, "is_fully_addressable", True)
+        }
+        for mesh in meshes:
+            tree = _everywhere(mesh)(tree)
+        return jax.tree.map(lambda x: np.concatenate(list(np.asarray(x)), axis=axis), tree)
 
     def told(self, number: int) -> np.ndarray:
         """The numbers of all processes, each with its own."""
         if jax.process_count() == 1:
             return np.array([number])
-        numbers = self.map(self.comm.gather, (0,))(self.put(np.full(self.size, number)))
+        numbers = _gather(self)(self.put(np.full(self.size, number)))
         return np.unique(self.fetch(numbers, None))
 
     @property
     def comm(self) -> Collective:
         """What a kernel sharded over the data is given."""
         return Collective(AXIS, self.size)
+
+
+@lru_cache(maxsize=8)
+def _gather(engine: Engine) -> Callable:
+    """Numbers of all shards, compiled once."""
+    return engine.map(engine.comm.gather, (0,))
+
+
+@lru_cache(maxsize=8)
+def _everywhere(mesh: Mesh) -> Callable:
+    """What is spread over the processes of a mesh, whole on each of them."""
+    return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, PartitionSpec()))
 
 
 def first_shard(x: jax.Array) -> jax.Array:

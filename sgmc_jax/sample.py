@@ -123,7 +123,7 @@ def sample(
     number of chains beside it, nor stopping and resuming changes a chain.
 
     Args:
-        key: one key; the same key gives the same run.
+        key: one key; the same key gives the same run (one of JAX's `rbg` for as many chains).
         kernel: any kernel; with `kernel_axis=0` a stack of kernels, as `eqx.filter_vmap` makes one.
         position: one position for all chains; or, with `position_axis=0`, one for each; or a
             function `key -> position`, for dispersed starts; or `None`, for kernels that know where
@@ -154,7 +154,7 @@ def sample(
             `None` if they have not. Need not be said where their shapes tell that they have not.
         progress: show a bar, with a title if it is a string (needs tqdm).
         checkpoint: a folder; each chunk is saved there, and a run found there is resumed, if its
-            key, kernel, data (of a stream the first batch) and settings are these.
+            key, kernel, start, data (of a stream the first batch) and settings are these.
         on_error: `"flag"` marks chains that turn non-finite in `info.finite` and freezes them at
             their last finite state; `"raise"` raises.
 
@@ -219,7 +219,7 @@ def sample(
     host = Host(chains, source, start.num_steps, num_steps, burn_in, made_with)
     if checkpoint is not None:
         static = (plan.settings, num_chains and int(num_chains), int(burn_in), plan.thin)
-        parts = told_of_code((kernel, record, reduce)) | {"position": start.told}
+        parts = told_of_code((kernel, record, reduce, start.function)) | {"position": start.told()}
         own = fingerprint(key=tuple(roots), kernel=kernel, settings=static, **parts)
         host.resume(Checkpoint(checkpoint, own | data_fingerprint(source)))
     return host.run(chunk, progress, on_error)
@@ -230,6 +230,11 @@ def _check_streams(source: Resident | Stream, contract: Contract, kernel: Kernel
         raise TypeError(
             "data is streamed, which needs the batcher Given(total), or a kernel that says "
             f"`streams`: {type(kernel).__name__} would take each batch for all of it"
+        )
+    if isinstance(source, Stream) and source.of_passes and contract.subtracts:
+        raise ValueError(
+            "data must be independent batches where their noise is subtracted, as that of a pass "
+            "adds up to nearly nothing: give a function of the step, or iter(...) of such batches"
         )
     if isinstance(source, Stream) and contract.moves > 1:
         name, moves = type(kernel).__name__, contract.moves

@@ -100,7 +100,8 @@ def exponential_integral(log_y: ArrayLike) -> Array:
     Reference:
         Abramowitz and Stegun (1964), 5.1.1.
     """
-    log_y = jnp.asarray(log_y, jnp.result_type(log_y, float))
+    log_y = jnp.asarray(log_y)
+    log_y = log_y.astype(jnp.result_type(log_y, float))
     return _tail_integral(lambda s: jnp.exp(-jnp.exp(s)), log_y, 5.0)
 
 

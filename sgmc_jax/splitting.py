@@ -269,8 +269,10 @@ class Splitting(Kernel):
 
     def contract(self, position: Position) -> Contract:
         estimates, shards = num_estimates(self._in_turn), holds_collective(self.grad)
-        cost = times(estimates, self.grad.cost)
-        return Contract(streams=self.grad.streams, shards=shards, cost=cost, moves=estimates)
+        own = Contract(streams=self.grad.streams, shards=shards, moves=estimates)
+        given = any(piece.subtracts for piece in self.pieces.values())
+        cost, subtracts = times(estimates, self.grad.cost), given or self.grad.tells_covariance
+        return own._replace(cost=cost, subtracts=subtracts)
 
     def finite(self, state: SplittingState) -> Array:
         return _tree.all_finite((state.position, state.momentum))

@@ -13,6 +13,7 @@ from sgmc_jax import (
     Kernel,
     Minibatch,
     Vmap,
+    cycle,
     draw,
     sample,
     sghmc,
@@ -119,12 +120,6 @@ def test_chains_on_an_engine_are_numbered():
         run(engine=Vmap(1, over="chains"))
 
 
-def test_a_finished_run_has_no_more_slots_than_it_needed(tmp_path):
-    made = run_births(4, 40, checkpoint=tmp_path)
-    again = run_births(4, 40, checkpoint=tmp_path)
-    assert made.capacity == again.capacity
-
-
 def test_one_infinite_energy_is_not_that_of_all_later_draws():
     infinite, fine = {"e": jnp.array(jnp.inf)}, {"e": jnp.array(1.0)}
     assert merge_running(infinite, fine, jnp.array(1))["e"] == jnp.inf
@@ -136,6 +131,17 @@ def test_a_word_that_uses_one_batch_twice_is_told_of():
     kernel = sghmc(Minibatch(MODEL, Given(8)), 1e-2, word="BABAO")
     with pytest.warns(UserWarning, match="moves 2 times by each batch"):
         run(data=lambda i: X[i % 4 : i % 4 + 4], kernel=kernel, num_steps=2)
+
+
+@pytest.mark.parametrize("wrap", [lambda kernel: kernel, lambda kernel: cycle(kernel)])
+def test_noise_of_passes_is_not_subtracted(wrap):
+    """That of a pass adds up to nearly nothing, as that of an epoch does."""
+    passes = lambda: iter([X[:4], X[4:]])
+    kernel = wrap(sgld(EmpiricalFisher(Minibatch(MODEL, Given(8))), 1e-2))
+    with pytest.raises(ValueError, match="independent batches"):
+        run(data=passes, kernel=kernel)
+    assert run(data=lambda i: X[:4], kernel=kernel).num_steps == 10
+    run(data=passes, kernel=wrap(sgld(Minibatch(MODEL, Given(8)), 1e-2)))
 
 
 def test_a_batch_is_no_larger_than_all_items():

@@ -248,7 +248,7 @@ class Given(Batcher):
             each weighs N / n, with the n of its own batch, such as a shorter last one.
 
     Raises:
-        ValueError: at `sample`'s door, if a batch has more items than `total`.
+        ValueError: at `sample`'s door, if the first batch has more items than `total`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -270,10 +270,10 @@ class Given(Batcher):
                     "data must be one batch, an iterator of batches or a function i -> batch for "
                     f"Given, got a list of {len(data)}: give iter(data), or data.__getitem__"
                 )
-        if jax.tree.leaves(data) and as_shard(data).capacity > self.total:
+        size = as_shard(data).total if jax.tree.leaves(data) else 0
+        if _checks.certainly(lambda size: size > self.total, size):
             raise ValueError(
-                f"total must be the number of all items, got {self.total} and a batch of "
-                f"{as_shard(data).capacity}"
+                f"total must be the number of all items, got {self.total} and a batch of {size}"
             )
 
     def draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:

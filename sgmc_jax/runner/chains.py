@@ -159,15 +159,16 @@ class Chains:
         grow = growth(Static(static), self.plan, self.layout, capacity)
         grown = before._replace(state=grow(self._params, before.state, self.first_data))
         seen = self._seen(grown)
-        smaller = self.kernel, self.capacity
+        smaller = self.kernel, self.capacity, before, self.template, self.plan
         self.kernel, self.capacity = self.kernel.resize(capacity), capacity
         try:
             self._begin_at(seen.state, seen.stopped)
+            pairs = before.moments, self.carry.moments
+            moments = jax.tree.map(lambda x, y: _pad_to(x, y.shape), *pairs)
+            self.carry = self.carry._replace(info=before.info, moments=moments)
         except BaseException:  # Ctrl-C while it compiles: nothing has grown
-            self.kernel, self.capacity = smaller
+            self.kernel, self.capacity, self.carry, self.template, self.plan = smaller
             raise
-        moments = jax.tree.map(lambda x, y: _pad_to(x, y.shape), before.moments, self.carry.moments)
-        self.carry = self.carry._replace(info=before.info, moments=moments)
 
     def slotted(self) -> tuple[bool, ...] | None:
         """Which leaves of a draw have slots: those that would be larger if there were more.
@@ -197,8 +198,9 @@ class Chains:
 
     def load(self, leaves: list) -> None:
         """The inverse of `seen`, from its leaves."""
-        leaves = list(map(as_saved, leaves, jax.tree.leaves(self.carry)))
-        carry = jax.tree.unflatten(jax.tree.structure(self.carry), leaves)
+        likes, structure = jax.tree.flatten(self.carry)
+        pairs = zip(leaves, likes, strict=True)
+        carry = jax.tree.unflatten(structure, [as_saved(x, like) for x, like in pairs])
         carry = self.layout.put_chains(carry, axis=int(self.layout.kernels))
         self.carry = self._programs().load(jax.tree.map(jnp.asarray, carry))
 

@@ -38,9 +38,9 @@ class Draws:
         """Make room for draws with more slots; the earlier ones have zeros there."""
 
         def leaf(array: np.ndarray, one: np.ndarray) -> np.ndarray:
-            grown = self._zeros(one)
-            if grown.shape == array.shape:
+            if one.shape == (*array.shape[: self.axis], *array.shape[self.axis + 1 :]):
                 return array
+            grown = self._zeros(one)
             grown[self._corner(array, slice(None))] = array
             return grown
 

@@ -84,7 +84,8 @@ class Host:
         self.chains.load(state)
         kinds, structure = jax.tree.flatten(self.chains.template)
         for leaves, at in segments:
-            draws = jax.tree.unflatten(structure, map(as_saved, leaves, kinds))
+            pairs = zip(leaves, kinds, strict=True)
+            draws = jax.tree.unflatten(structure, [as_saved(x, like) for x, like in pairs])
             self.draws.append(draws, self._num_kept(at["num_steps"]))
         self.num_steps = meta["num_steps"]
         if isinstance(self.source, Stream):
@@ -104,9 +105,9 @@ class Host:
         """All steps from where the run is, and what they left."""
         num_steps, begin, end = self.length, self.origin, self.origin + self.length
         length, compiled = int(chunk or _FIRST_CHUNK), False
-        bar = _bar(progress, num_steps, self.num_steps - begin) if progress else None
         if on_error == "raise":  # also of a checkpoint whose chain has stopped
             self._raise_stopped()
+        bar = _bar(progress, num_steps, self.num_steps - begin) if progress else None
         try:
             while self.num_steps < end:
                 began = time.perf_counter()
@@ -161,8 +162,7 @@ class Host:
         self.draws.append(segment, count)
         self._save(segment)
         active = [np.max(slots.active, initial=0) for slots in slot_infos(segment[1])]
-        rest = self.origin + self.length - self.num_steps
-        if rest and active and max(active) > _CROWDED * chains.capacity:
+        if active and max(active) > _CROWDED * chains.capacity:
             chains.grow(2 * chains.capacity)  # before a chunk is lost to it
             self._make_room()
         return num_steps

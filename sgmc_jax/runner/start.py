@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,7 @@ class Start:
         value: the position, or those of all chains.
         stacked: which of the two.
         one: the position of one chain.
-        told: what tells the start from others; values that are drawn are those of the key.
+        function: what drew the positions, if they were drawn.
         num_steps: how many steps have been made before.
         changed: whether the run to go on from was made with another target or other data.
     """
@@ -39,25 +40,30 @@ class Start:
         self, position: Any, axis: Any, num_chains: int | None, root: jax.Array, impl: str
     ):
         self.run, self.num_steps, self.changed = None, 0, False
-        self.told: list[Any] = [0]
+        self.function: Callable | None = None
         if isinstance(position, Run):
             self.run, self.num_steps = position, position.num_steps
-            self.told = [position.num_steps, *contents(position.state)]
             lead = len(position.axes) - 1
             self.one = jax.tree.map(lambda x: np.asarray(x)[(0,) * lead], position.state).position
             return
         if position is from_init:
             position = None
         if _is_function(position):
+            self.function = position
             keys = _keys(root, impl, num_chains or 1)
             drawn = position(keys[0]) if num_chains is None else jax.vmap(position)(keys)
             self.value, self.stacked = _tree.strong(drawn), num_chains is not None
         else:
             _checks.arrays("position", position, _KEEP_OUT)
             self.value = _tree.strong(position)
-            self.told = [0, *contents(self.value)]
             self.stacked = _is_stack(self.value, axis, num_chains)
         self.one = jax.tree.map(lambda x: x[0], self.value) if self.stacked else self.value
+
+    def told(self) -> list[Any]:
+        """What tells the start from others: its values, unless they follow from key and data."""
+        if self.run is not None:
+            return [self.num_steps, *contents(self.run.state)]
+        return [0, *(contents(self.value) if self.function is None else [])]
 
 
 def _is_function(position: Any) -> bool:

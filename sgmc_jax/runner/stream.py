@@ -52,8 +52,10 @@ class Stream:
     `end` is read while the steps before are made.
     """
 
-    def __init__(self, batches: Callable | Iterator, start: int, end: int):
-        self.end, self.ahead = end, None
+    def __init__(
+        self, batches: Callable | Iterator, start: int, end: int, *, of_passes: bool = False
+    ):
+        self.end, self.ahead, self.of_passes = end, None, of_passes
         self.function = batches if callable(batches) else None
         self.iterator: Any = None if callable(batches) else batches
         try:
@@ -143,6 +145,7 @@ def check_like(batch: PyTree, item: list[str], index: int) -> None:
         )
     if leading_axis(batch) == 0:
         raise ValueError(f"data must have at least one item a batch, got none in batch {index}")
+    _checks.arrays("data", batch)
 
 
 def padded(x: Any, num_rows: int) -> np.ndarray:
@@ -175,7 +178,7 @@ def open_data(data: Any, start: int, num_steps: int) -> Resident | Stream:
     end = start + num_steps
     passes = passes_of(data)
     if passes is not None:
-        return Stream(_endless(passes), start, end)
+        return Stream(_endless(passes), start, end, of_passes=True)
     if callable(data):
         must_take(data, "data", ("step",))
         return Stream(data, start, end)

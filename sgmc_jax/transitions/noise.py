@@ -315,7 +315,7 @@ def _as_matrix(covariance: PyTree, size: int) -> Array:
     """A number times the identity, the diagonal matrix of a pytree, or the matrix as it is."""
     if _is_number(covariance):
         return covariance * jnp.eye(size, dtype=covariance.dtype)
-    if not (isinstance(covariance, jax.Array) and covariance.shape == (size, size)):
+    if not (isinstance(covariance, jax.Array) and _square(covariance)):
         covariance = jnp.diag(ravel_pytree(covariance)[0])
     if covariance.shape != (size, size):
         got = f"{covariance.shape} for {(size, size)}"

@@ -32,14 +32,14 @@ class OrnsteinUhlenbeck(NoisyTransition):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         noise, clipped = self.noise(key, phase, h)
-        # c - 1, to all its digits: a rounded c would lose friction where C h is small
-        change = _tree.axpy(jnp.expm1(-self.friction * h), phase.momentum, noise)
-        momentum = _tree.axpy(1.0, change, phase.momentum)
+        decay = jnp.exp(-self.friction * h)
+        momentum = _tree.axpy(decay, phase.momentum, noise)
         return phase._replace(momentum=momentum, clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Array:
         decay = jnp.exp(-self.friction * h)
-        exact = -self.temperature * jnp.expm1(-2 * self.friction * h)
+        # 1 - c^2 of c as it is rounded: where C h is small its digits are few, and T is right still
+        exact = self.temperature * (1 - decay) * (1 + decay)
         return exact - ((1 + decay) * h / 2) ** 2 * v
 
 

@@ -114,7 +114,8 @@ class Tuned(NamedTuple):
             lines.setdefault(", ".join(others), []).append((value, arm.ksd))
         for label, points in lines.items():
             ax.plot(*zip(*sorted(points), strict=True), "o-", label=label or None)
-        best = next(i for i, arm in enumerate(self.arms) if arm.setting is self.setting)
+        same = lambda arm: all(np.array_equal(arm.setting[n], x) for n, x in self.setting.items())
+        best = next(i for i, arm in enumerate(self.arms) if same(arm))
         ax.plot(values[best], self.arms[best].ksd, "k*", markersize=12, label="chosen")
         lost = [value for arm, value in zip(self.arms, values) if not np.isfinite(arm.ksd)]
         if lost:
