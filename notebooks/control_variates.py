@@ -135,9 +135,9 @@ plt.show()
 # - **Plain, a thirtieth of the step.** The variances are about right, and effective draws are rarer
 #   for each gradient than those of `hmc`, which is exact. (A few dozen in all, so that its figures
 #   are rough.)
-# - **Control variates.** $V$ is 4,600 times smaller. What is left of the excess comes from the step
-#   size, not from the noise. Per gradient there are 8 times as many effective draws as `hmc` has.
-# - **With momentum.** Now that the noise is small, `sghmc` may take longer steps: 32 times as many
+# - **Control variates.** $V$ is 4,300 times smaller. What is left of the excess comes from the step
+#   size, not from the noise. Per gradient there are 9 times as many effective draws as `hmc` has.
+# - **With momentum.** Now that the noise is small, `sghmc` may take longer steps: 35 times as many
 #   as `hmc`, and variances right to a hundredth or so.
 #
 # The centre has to be found first, once, and the sum over all items there costs a pass. Where there

@@ -132,9 +132,9 @@ print(f"least sure of a patient with probability {chance[i]:.2f}, sd {spread[i]:
 # ## What to make of it
 #
 # - R-hat is near 1 and there are thousands of effective draws: the 64 chains know their own law.
-# - Whether that is the posterior is told by the excess temperature, .09: the noise of 64 of 449
+# - Whether that is the posterior is told by the excess temperature, .10: the noise of 64 of 449
 #   items makes variances about so much too large, and the comparison with `hmc` agrees: standard
-#   deviations are 1 to 7 % too large, means right to some hundredths of one. A smaller step makes
+#   deviations are 3 to 9 % too large, means right to some hundredths of one. A smaller step makes
 #   both smaller.
 # - For each gradient of an item `sghmc` gave 1.7 times as many effective draws as `hmc`. With 449
 #   items that hardly matters, and `tune.default_kernel` would have chosen `hmc`: it has no bias.
