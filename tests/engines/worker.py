@@ -41,11 +41,26 @@ def cases():
     }
 
 
+def chains(engine):
+    """The trace and the means of eight chains, which the engine spreads over the devices."""
+    from sgmc_jax import FunctionModel, Minibatch, Uniform, sample, sgld
+    from tests.engines.mixture import items
+
+    model = FunctionModel(lambda x: -0.5 * x @ x, lambda x, y: -0.5 * (y - x) @ (y - x))
+    kernel, data = sgld(Minibatch(model, Uniform(5)), 1e-2), items(21)
+    args = {"num_steps": 150, "num_chains": 8, "engine": engine}
+    run, reduced = (
+        sample(jax.random.key(0), kernel, np.zeros(2), data, reduce=reduce, **args)
+        for reduce in (False, True)
+    )
+    return {"chains": run.trace, "their means": reduced.trace.mean}
+
+
 def traces(engine=None):
     """The leaves of each one's trace of 200 steps, by name and place."""
     from sgmc_jax import sample
 
-    found = {}
+    found = chains(engine)
     for name, (kernel, data) in cases().items():
         run = sample(jax.random.key(0), kernel, None, data, num_steps=200, engine=engine)
         found |= {f"{name} {i}": leaf for i, leaf in enumerate(jax.tree.leaves(run.trace))}
