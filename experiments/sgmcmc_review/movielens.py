@@ -192,7 +192,7 @@ def run(options: Options) -> str:
         h, told, fitted = column(options, name, parts, modes)
         ends, clipped = (np.array(x) for x in zip(*((f.rmse[-1], f.clipped) for f in fitted)))
         means = [f"{ends.mean():.4f}", f"{clipped.mean():.4f}"]
-        rows.append([name, f"{h:g}", *(f"{x:.4f}" for x in ends), *means])
+        rows.append([name, "" if np.isnan(h) else f"{h:g}", *(f"{x:.4f}" for x in ends), *means])
         rmse = np.mean([f.rmse for f in fitted], axis=0)
         lines[name] = ((1 if name == "Gibbs" else EVERY) * np.arange(1, len(rmse) + 1), rmse)
         pilots.append([name, ", ".join(told)])
