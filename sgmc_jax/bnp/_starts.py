@@ -80,9 +80,12 @@ def pinned(hyper: dict[str, Any], *parts: Any) -> dict[str, Any]:
     A position may come from elsewhere, and inside `gibbs` the parts are new ones in every step.
     """
     for part in parts:
-        fixed = [name for name, prior in part.priors.items() if prior is None]
         own = part.start()
-        hyper = hyper | {name: own[name].astype(hyper[name].dtype) for name in fixed}
+        for name, prior in part.priors.items():
+            # in the dtype of a number that is given, unless that is whole, which would cut it off
+            dtype = jnp.result_type(hyper[name], float)
+            value = own[name] if prior is None else hyper[name]
+            hyper = hyper | {name: jnp.asarray(value, dtype)}
     return hyper
 
 

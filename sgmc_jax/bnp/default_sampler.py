@@ -17,8 +17,7 @@ from ..collective import Dist, leading_axis
 from ..combinators import cycle
 from ..families import Family, FeatureFamily
 from ..processes import FeatureProcess, HierarchicalDirichletProcess, PitmanYor, Process
-from ._starts import random_labels
-from .groups import check_groups
+from ._starts import check_group_start, random_labels
 from .hybrid.features import hybrid_features
 from .hybrid.hdp import hybrid_hdp
 from .hybrid.mixture import hybrid_mixture
@@ -123,7 +122,7 @@ def _mixture(process: PitmanYor, family: Family, data: PyTree, shards: int) -> D
 def _topics(
     key: Any, process: HierarchicalDirichletProcess, family: Family, data: PyTree, shards: int
 ) -> DefaultSampler:
-    check_groups(data)
+    check_group_start(family, 2 * _TOPICS, None, data)
     shape = jax.tree.leaves(data.items)[0].shape[:2]
     words = int(np.sum(np.asarray(data.size)))
     # a block is of whole groups: no more of them than there are groups, up to whole shards

@@ -15,7 +15,7 @@ from .. import _checks
 from .._checks import scalar
 from ..random import accept, gamma
 from .measures import RateMeasure
-from .pitman_yor import gamma_prior
+from .pitman_yor import gamma_prior, positive
 from .process import Hyper, Process
 from .representation import MeasureSeries
 
@@ -157,7 +157,7 @@ class FeatureProcess(Process):
             shape, rate = self.prior
             drawn = gamma(mass_key, shape + jnp.sum(counts > 0))
             drawn = drawn / (rate + self.exposure(old, num_items))
-            hyper = hyper | {"mass": drawn.astype(hyper["mass"].dtype)}
+            hyper = hyper | {"mass": positive(drawn, hyper["mass"].dtype)}
         if self.concentration_prior is None:
             return hyper
         shape, rate = self.concentration_prior

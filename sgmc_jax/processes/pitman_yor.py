@@ -292,7 +292,7 @@ class DirichletProcess(PitmanYor):
         (shape, rate), old = self.prior, hyper["concentration"]
         rate = rate - jnp.sum(jnp.where(used, series.log_left, 0))
         drawn = gamma(key, shape + jnp.sum(used).astype(old.dtype)) / rate
-        return hyper | {"concentration": drawn.astype(old.dtype)}
+        return hyper | {"concentration": positive(drawn, old.dtype)}
 
 
 def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: Array) -> Array:
@@ -309,4 +309,9 @@ def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: 
     odds = (shape + active - 1) / (size * (rate - log_eta))
     one_more = none | (jax.random.uniform(pick_key, dtype=old.dtype) * (1 + odds) < odds)
     drawn = gamma(gamma_key, shape + active - 1 + one_more) / (rate - log_eta)
-    return drawn.astype(old.dtype)
+    return positive(drawn, old.dtype)
+
+
+def positive(drawn: Array, dtype: Any) -> Array:
+    """A gamma draw that is no 0, to which one of a small shape underflows, and which is none."""
+    return jnp.maximum(drawn.astype(dtype), jnp.finfo(dtype).tiny)

@@ -11,12 +11,14 @@ import pytest
 from sgmc_jax import Dist, Kernel, ShardMap, Vmap, cycle, repeat, sample, thin
 from sgmc_jax.bnp import (
     BetaProcess,
+    DirichletCategorical,
     DirichletProcess,
     NormalKnownCovariance,
     asynchronous_mixture,
     auxiliary_mixture,
     bondesson,
     collapsed_mixture,
+    default_sampler,
     hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
@@ -164,3 +166,28 @@ def test_clusters_are_found_from_it_and_not_from_one():
 
     assert found(None) > 0.99
     assert found(Dist({}, {"assignment": jnp.zeros(3_000, jnp.int32)})) < 0.9
+
+
+@pytest.mark.parametrize("given", [1, 1.0, np.int64(1), jnp.array(2)])
+def test_whole_numbers_of_a_start_do_not_cut_off_the_kernels_own(given):
+    process, data = DirichletProcess(0.5), points(20)
+    start = Dist({"concentration": given}, {"assignment": np.zeros(20, int)})
+    run = sample(KEY, hybrid_mixture(process, MIXTURE[1]), start, data, num_steps=2)
+    assert np.all(run.trace.shared["concentration"] == np.float32(0.5))
+    state = hybrid_mixture(process, MIXTURE[1]).init(KEY, start, data)
+    assert state.position.shared["concentration"].dtype == jnp.float32
+
+
+@pytest.mark.full
+def test_a_concentration_that_underflows_is_no_birth_of_clusters():
+    """A gamma draw of shape .001 is 0 in float32 nine times in ten: weights of the tail were NaN."""
+    process = DirichletProcess(1.0, prior=(1e-3, 1e-3))
+    family = NormalKnownCovariance(jnp.zeros(1), 1.0, 0.01)
+    args = {"num_steps": 4, "num_chains": 8, "position_axis": None}
+    run = sample(KEY, hybrid_mixture(process, family, blocks=2), None, jnp.zeros((20, 1)), **args)
+    assert np.all(run.info.active <= 4) and np.all(run.trace.shared["concentration"] > 0)
+
+
+def test_words_out_of_the_vocabulary_are_told_before_a_sampler_is_made():
+    with pytest.raises(ValueError, match="got"):
+        default_sampler(KEY, TOPICS[0], DirichletCategorical(0.5, size=4), documents(3))

@@ -209,7 +209,7 @@ def draw_entries(
     lower, unused = process.lower(entry, uniform)
     # a Gibbs draw of two neighbours: from either of them their pair is chosen as likely
     odds = log_step(lower) + likelihood.gain(k, entry, lower)
-    drawn = lower + (unused < jax.nn.sigmoid(odds))
+    drawn = lower + (unused <= jax.nn.sigmoid(odds))  # uniforms are 1 at times, and never 0
     # an anchor stays, and so does an entry whose pair would reach out of the range
     new = jnp.where(frozen | (lower < 0), entry, drawn)
     return new, likelihood.change(k, new - entry)
