@@ -65,7 +65,8 @@ class Family(eqx.Module):
             weights: (K, n), usually a one-hot assignment; 0 for padding.
         """
         each = jax.vmap(self.item_statistics)(items)
-        return jax.tree.map(lambda x: jnp.tensordot(weights.astype(x.dtype), x, 1), each)
+        sums = lambda x: jnp.tensordot(weights.astype(x.dtype), x, 1, precision="highest")
+        return jax.tree.map(sums, each)
 
     @abstractmethod
     def item_statistics(self, item: PyTree) -> Any:

@@ -213,7 +213,7 @@ class LinearGaussian(FeatureFamily):
         factor = _factor(gram, ratio)
         explained = jnp.sum(solve_triangular(factor, cross, lower=True) ** 2)
         log_root = jnp.sum(jnp.log(jnp.diagonal(factor))) - params.shape[0] * jnp.log(ratio) / 2
-        num = jnp.sum(rows.real) * self.dim / 2
+        num = jnp.sum(rows.real) * (self.dim / 2)  # no product of whole numbers, which may wrap
         log_scale = num * jnp.log(2 * jnp.pi * noise**2) + self.dim * log_root
         return -log_scale - (square - explained) / (2 * noise**2)
 

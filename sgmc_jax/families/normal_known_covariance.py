@@ -166,7 +166,7 @@ def _whitening(covariance: Array, prior_covariance: Array) -> Whitening:
     """The simultaneous diagonalisation of two covariances."""
     factor = jnp.linalg.cholesky(covariance)
     inverse = solve_triangular(factor, jnp.eye(len(factor), dtype=factor.dtype), lower=True)
-    prior = inverse @ prior_covariance.astype(factor.dtype) @ inverse.T
+    prior = product(product(inverse, prior_covariance.astype(factor.dtype)), inverse.T)
     variance, rotation = jnp.linalg.eigh((prior + prior.T) / 2)
     floor = jnp.finfo(variance.dtype).tiny  # rounding may leave a tiny one negative
     log_determinant = -jnp.sum(jnp.log(jnp.diagonal(factor)))

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from .. import _checks
 from .._checks import real
 from .._functions import as_function
-from ..special import log1mexp
+from ..special import log1mexp, log_rising_factorial
 
 
 class CountLikelihood(eqx.Module):
@@ -222,7 +222,7 @@ class NegativeBinomial(_CountedBySum):
 
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         r = self.size
-        front = gammaln(x + r) - gammaln(r) - gammaln(x + 1.0)
+        front = log_rising_factorial(r, x) - gammaln(x + 1.0)  # exact also where r is large
         return front + r * log1mexp(log_theta) + xlogy_log(x, log_theta)
 
     def log_absent(self, log_theta: Array) -> Array:

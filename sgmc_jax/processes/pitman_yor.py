@@ -308,7 +308,7 @@ def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: 
     log_eta = jnp.where(none, 0, log_beta(beta_key, old + 1, size)[0])
     odds = (shape + active - 1) / (size * (rate - log_eta))
     one_more = none | (jax.random.uniform(pick_key, dtype=old.dtype) * (1 + odds) < odds)
-    drawn = gamma(gamma_key, shape + active - 1 + one_more) / (rate - log_eta)
+    drawn = gamma(gamma_key, shape + (active - 1 + one_more)) / (rate - log_eta)
     return positive(drawn, old.dtype)
 
 

@@ -13,4 +13,6 @@ def accept(key: jax.Array, log_ratio: Float[Array, "*n"]) -> Bool[Array, "*n"]:
         >>> accept(jax.random.key(0), jnp.array([jnp.inf, -jnp.inf, jnp.nan])).tolist()
         [True, False, False]
     """
-    return jnp.log(jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)) < log_ratio
+    uniform = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
+    # at times it is 0, which would accept anything: it stands for what lies below its first digit
+    return jnp.log(jnp.maximum(uniform, jnp.finfo(log_ratio.dtype).eps / 4)) < log_ratio

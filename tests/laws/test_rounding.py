@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sgmc_jax import Full, FunctionModel, Kernel, Minibatch, sample, sgld
-from sgmc_jax.random import cir
+from sgmc_jax.processes import NegativeBinomial
+from sgmc_jax.random import accept, cir
 from sgmc_jax.transitions import Phase, Thermostat
 
 KEY = jax.random.key(0)
@@ -64,3 +65,16 @@ def test_moments_move_after_many_steps():
     np.testing.assert_allclose(mean, 1.0009, atol=2e-7)
     np.testing.assert_allclose(variance, 9e-8, rtol=0.01)
     assert weight == 300_000
+
+
+def test_a_metropolis_test_accepts_nothing_at_random():
+    """Of 2^24 uniform numbers two are 0, whose logarithm is below any ratio."""
+    num = 2**24
+    assert (jax.random.uniform(KEY, (num,)) == 0).any()
+    assert not accept(KEY, jnp.full(num, -1e3)).any()
+
+
+def test_a_negative_binomial_of_a_large_size():
+    """r = 1e6 and odds of 1e-6: nearly Poisson of mean 1."""
+    found = NegativeBinomial(1e6).log_prob(jnp.arange(3), jnp.log(1e-6))
+    np.testing.assert_allclose(found, [-1.0, -1.0, -1.0 - np.log(2)], atol=1e-5)
