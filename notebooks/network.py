@@ -116,6 +116,6 @@ plt.show()
 
 # %% [markdown]
 # Near the data the draws differ by .09, less than half of the noise of an item; in the gap and
-# outside of all data, where the prior speaks, by five times as much, with the truth inside at nearly
-# all points. R-hat is from 1.06 to 1.15: chains move slowly among the modes, and the widths are
-# rough. The excess temperature says that they are a few hundredths too large besides.
+# outside of all data, where the prior speaks, by five times as much, with the truth inside at
+# nearly all points. R-hat is from 1.06 to 1.15: chains move slowly among the modes, and the widths
+# are rough. The excess temperature says that they are a few hundredths too large besides.
