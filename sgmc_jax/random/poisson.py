@@ -15,6 +15,7 @@ from .words import symmetric, uniform, word_keys, word_pair
 
 _LARGE = 10.0  # the transformed rejection is proved for rates of at least this
 _FIRST_STEPS, _ALL_STEPS = 16, 48
+_SMALL = 1e-2  # below it the search is from above: what is left of 1 has few digits
 
 
 def _stirling_gap(k: int) -> float:
@@ -106,7 +107,19 @@ def _search(u, rate, steps):
         k = jnp.where(go_on, k + 1, k)
         term = term * (rate / j)
         total = total + term
+    k = jnp.where(rate < _SMALL, _rare(u, rate), k)
     return k if steps == _ALL_STEPS else jnp.where(k < steps, k, jnp.nan)
+
+
+def _rare(u, rate):
+    """Number of k with u <= P(X > k), at rates below .01: u is fine near 0, as these are."""
+    tail, count, terms = jnp.zeros_like(rate), jnp.zeros_like(rate), [jnp.exp(-rate) * rate]
+    for j in range(2, 5):
+        terms.append(terms[-1] * (rate / j))
+    for term in reversed(terms):  # the smallest first
+        tail = tail + term
+        count = count + (u <= tail)
+    return count
 
 
 def _transformed_rejection(key, lane, count, rate):

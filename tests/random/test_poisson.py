@@ -135,3 +135,26 @@ def test_vmap_is_a_loop_and_few_are_the_first_of_many():
     np.testing.assert_array_equal(batched, loop)
     few = poisson(keys[0], rate[0, :100])
     np.testing.assert_array_equal(few, loop[0][:100])
+
+
+@pytest.mark.parametrize("rate", [2e-8, 1e-6, 1e-4, 9e-3])
+def test_rare_counts_have_their_probabilities(rate):
+    """Near 1 float32 has steps of 6e-8, in which the probability of no count would be rounded."""
+    for most in range(1, 4):
+        chance = float(stats.poisson.sf(most - 1, rate))
+        if chance < 1e-12:
+            break
+        below, above = (
+            float(_search(jnp.float32(f * chance), jnp.float32(rate), 16)) for f in (0.999, 1.001)
+        )
+        assert below == most and above == most - 1
+
+
+@pytest.mark.parametrize("rate", [2e-3, 9.9e-3])
+def test_the_law_of_rare_counts(rate):
+    num = 4_000_000
+    draws = np.asarray(poisson(jax.random.key(5), jnp.full(num, rate, jnp.float32)))
+    for k in range(3):
+        chance = stats.poisson.pmf(k, np.float32(rate))
+        error = np.sqrt(num * chance * (1 - chance))
+        assert abs(np.sum(draws == k) - num * chance) < 5.5 * error + 1
