@@ -313,5 +313,5 @@ def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: 
 
 
 def positive(drawn: Array, dtype: Any) -> Array:
-    """A gamma draw that is no 0, to which one of a small shape underflows, and which is none."""
+    """A gamma draw, at least the smallest number: of a small shape it underflows to 0 else."""
     return jnp.maximum(drawn.astype(dtype), jnp.finfo(dtype).tiny)

@@ -112,7 +112,10 @@ def _search(u, rate, steps):
 
 
 def _rare(u, rate):
-    """Number of k with u <= P(X > k), at rates below .01: u is fine near 0, as these are."""
+    """Number of k with u <= P(X > k), at rates below .01: u is fine near 0, as these are.
+
+    Up to 4, since P(X > 4) is below 1e-12.
+    """
     tail, count, terms = jnp.zeros_like(rate), jnp.zeros_like(rate), [jnp.exp(-rate) * rate]
     for j in range(2, 5):
         terms.append(terms[-1] * (rate / j))
