@@ -19,7 +19,7 @@ from ..processes import (
     RateMeasure,
     Representation,
 )
-from ..processes.pitman_yor import gamma_prior
+from ..processes.pitman_yor import gamma_prior, positive
 from ..random import gamma
 from ..random.slots import slot_normal, slot_uniform
 from ._columns import Ordered, Weighed, in_order
@@ -243,7 +243,7 @@ class SeriesWeights(Weights):
             return shared, g
         (shape, rate), old = self.mass_prior, shared["mass"]
         each = self.series.exposure(self.counts, num)
-        mass = (gamma(key, shape + number) / (rate + each)).astype(old.dtype)
+        mass = positive(gamma(key, shape + number) / (rate + each), old.dtype)
         # tau is of g / a: weights stay as they are, and so does the law of the entries
         return shared | {"mass": mass}, g * (mass / old)
 

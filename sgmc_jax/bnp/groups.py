@@ -38,6 +38,8 @@ class Groups(NamedTuple):
         arrays = [np.asarray(group) for group in groups]
         if not arrays:
             raise ValueError("groups must hold a group at least, got none")
+        if any(group.ndim == 0 for group in arrays):
+            raise ValueError("groups must be arrays of items, one a group, got a single number")
         size = np.array([len(group) for group in arrays], np.int32)
         some = [group for group in arrays if len(group)] or arrays[:1]  # an empty one has no dtype
         dtype, shape = np.result_type(*some), some[0].shape[1:]

@@ -20,6 +20,8 @@ from ._centre import about_data
 from ._draws import label_draws, one_partition
 from ._starts import check_parts, local_part
 
+_ITEMS = 4_096  # new items that are looked at together
+
 
 class Predictive(NamedTuple):
     """The log predictive density of each new item, and its membership of a partition's clusters.
@@ -119,9 +121,9 @@ def predictive(
     capacity = _padded(int(draws.max()) + 2)  # the last is for an item by itself
     hyper = {name: jnp.reshape(positions.shared[name], len(draws)) for name in process.start()}
     told = None if partition is None else one_partition("partition", partition, draws.shape[1])
-    clusters = None if told is None else jax.nn.one_hot(told, told.max() + 1)
+    clusters = 0 if told is None else int(told.max()) + 1
     log_density, membership = _predicted(
-        family, hyper, jnp.asarray(draws), data, items, clusters, capacity
+        family, hyper, jnp.asarray(draws), data, items, told, clusters, capacity
     )
     return Predictive(log_density, membership)
 
@@ -133,31 +135,37 @@ def _predicted(
     draws: Array,
     data: PyTree,
     items: PyTree,
-    clusters: Array | None,
+    partition: Array | None,
+    clusters: int,
     capacity: int,
 ) -> tuple[Array, Array | None]:
     family = about_data(family, data, Collective())
+    num = leading_axis(items, "items")
+
+    def log_predictive(laws: PyTree) -> Float[Array, "m K"]:
+        of = lambda item: family.log_predictive_of(laws, item)
+        if num <= _ITEMS:
+            return jax.vmap(of)(items)
+        return jax.lax.map(of, items, batch_size=_ITEMS)
 
     def one(total: tuple[Array, Array | None], draw: tuple[dict[str, Array], Array]) -> Any:
         hyper, labels = draw
         # free slots have the prior predictive f(x): the last stands for a new cluster
         counts = jnp.sum(labels == jnp.arange(capacity)[:, None], axis=1)
         laws = family.predictive(family.label_statistics(data, labels, capacity))
-        density = jax.vmap(lambda item: family.log_predictive_of(laws, item))(items)
-        log_joint = _log_prior(hyper, counts) + density
+        log_joint = _log_prior(hyper, counts) + log_predictive(laws)
         # p(x | draw), and by it r; over draws p and r have each a mean of their own
         log_density = logsumexp(log_joint, axis=1)
         before, membership = total
-        if clusters is not None and membership is not None:
+        if partition is not None and membership is not None:
             r = jnp.exp(log_joint - log_density[:, None])
-            shares = _shares(labels, counts, clusters).astype(r.dtype)
+            shares = _shares(labels, counts, partition, clusters).astype(r.dtype)
             # a new cluster has no member yet, and so no share in any of the partition's
             membership = membership + jnp.append(product(r, shares), r[:, -1:], axis=1)
         return (jnp.logaddexp(before, log_density), membership), None
 
-    num = leading_axis(items, "items")
     dtype = jnp.result_type(float)
-    columns = None if clusters is None else jnp.zeros((num, clusters.shape[1] + 1), dtype)
+    columns = None if partition is None else jnp.zeros((num, clusters + 1), dtype)
     start = jnp.full(num, -jnp.inf, dtype), columns
     (total, membership), _ = jax.lax.scan(one, start, (hyper, draws))
     share = None if membership is None else membership / len(draws)
@@ -173,9 +181,9 @@ def _log_prior(hyper: dict[str, Array], counts: Array) -> Float[Array, " K"]:
     return jnp.log(jnp.where(used, counts - d, births)) - jnp.log(jnp.sum(counts) + a)
 
 
-def _shares(labels: Array, counts: Array, clusters: Array) -> Float[Array, "K C"]:
+def _shares(labels: Array, counts: Array, partition: Array, clusters: int) -> Float[Array, "K C"]:
     """The shares of a partition's clusters in those of a draw."""
-    both = jnp.zeros((len(counts), clusters.shape[1]), clusters.dtype).at[labels].add(clusters)
+    both = jnp.zeros((len(counts), clusters), jnp.int32).at[labels, partition].add(1)
     return both / jnp.maximum(counts, 1)[:, None]
 
 

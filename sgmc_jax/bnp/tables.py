@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy import sparse
 
 from .. import _checks, _table
 from ._draws import label_draws, one_partition, present
@@ -82,10 +83,10 @@ def cluster_table(
     told = {"size": size, "share": size / len(labels)}
     if draws is not None:
         told["together"] = _together(labels, size, draws, group_size)
-    member = np.eye(len(size))[labels]
-    mean = member.T @ values / size[:, None]
+    total = sparse.csr_array((np.ones(len(labels)), (labels, np.arange(len(labels)))))
+    mean = total @ values / size[:, None]
     # of differences from the cluster's own mean: far from 0 those of squares cancel
-    spread = np.sqrt(member.T @ (values - mean[labels]) ** 2 / size[:, None])
+    spread = np.sqrt(total @ (values - mean[labels]) ** 2 / size[:, None])
     for i, name in enumerate(names):
         told |= {f"{name} mean": mean[:, i], f"{name} sd": spread[:, i]}
     # labels as they were given, in whose order clusters were numbered

@@ -33,8 +33,10 @@ def spread(data: Any, clusters: Any) -> Spread:
     rows = items_of(data)
     num, dim = rows.shape
     sample = np.cov(rows, rowvar=False, bias=True).reshape(dim, dim)
-    if num < 2 or not np.all(np.diag(sample) > 0):
-        still = [] if num < 2 else np.flatnonzero(~(np.diag(sample) > 0)).tolist()
+    # a mean is rounded: the variance of a constant need not be 0
+    alike = (np.ptp(rows, axis=0) == 0) | ~(np.diag(sample) > 0)
+    if num < 2 or np.any(alike):
+        still = [] if num < 2 else np.flatnonzero(alike).tolist()
         raise ValueError(
             "data must vary in every column, to make a prior from, got "
             + (f"constant columns {still}" if still else f"{num} items")

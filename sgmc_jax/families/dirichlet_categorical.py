@@ -114,7 +114,9 @@ class DirichletCategorical(Family):
             raise ValueError("data must have items of several categories, to make a prior from")
         wanted = max(entropy - np.log(number), entropy / 2)
         log_gap = lambda t: _mean_entropy(np.exp(t), len(counts)) - wanted
-        root = root_scalar(log_gap, bracket=np.log([_SMALLEST, _LARGEST])).root
+        low, high = np.log([_SMALLEST, _LARGEST])
+        # all categories alike, and one topic for them: no concentration is large enough
+        root = root_scalar(log_gap, bracket=(low, high)).root if log_gap(high) > 0 else high
         return cls(np.exp(root), size=family.size)
 
     @property

@@ -98,7 +98,7 @@ class PoissonGamma(Family):
         counts = items_of(data)
         rate = (len(counts) + 1) / (counts.sum(0) + 1)
         family = cls(1.0, rate, counts.shape[1])
-        family.check(data)
+        family.check(counts)
         return family
 
     @property

@@ -58,8 +58,7 @@ class CountLikelihood(eqx.Module):
 
     def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
         """The lower value of an entry's pair (-1 to leave it alone), and a uniform still unused."""
-        down = uniform <= 0.5
-        return entry - down, jnp.where(down, 2 * uniform, 2 * uniform - 1)
+        return neighbours(entry, uniform)
 
     def log_step(self, log_theta: Array, lower: Array) -> Array:
         """log h(lower + 1 | theta) - log h(lower | theta)."""
@@ -231,6 +230,13 @@ class NegativeBinomial(_CountedBySum):
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         return xlogy_log(stats, log_theta) + num_items * self.size * log1mexp(log_theta)
+
+
+def neighbours(entry: Array, uniform: Array) -> tuple[Array, Array]:
+    """The lower value of one of an entry's two pairs, and a uniform still unused."""
+    # uniforms are fine near 0 alone, as a step up may have small odds
+    down = uniform > 0.5
+    return entry - down, jnp.where(down, 2 * uniform - 1, 2 * uniform)
 
 
 def xlogy_log(x: Array, log_y: Array) -> Array:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Int
 
 from ..random.gamma import log_gamma
 from .bondesson import bondesson
+from .counts import neighbours
 from .feature_process import FeatureProcess, Hyper
 from .measures import GammaProcess
 from .representation import MeasureSeries
@@ -67,8 +68,7 @@ class GammaPoisson(FeatureProcess):
         return log_gamma(key, jnp.maximum(counts, 1).astype(c.dtype)) - jnp.log(c + num_items)
 
     def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
-        down = uniform <= 0.5
-        return entry - down, jnp.where(down, 2 * uniform, 2 * uniform - 1)
+        return neighbours(entry, uniform)
 
     def log_step(self, log_weight: Array, lower: Array) -> Array:
         return log_weight - jnp.log(lower + 1)

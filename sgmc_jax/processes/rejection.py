@@ -41,7 +41,8 @@ class Rejection(MeasureSeries):
         assert isinstance(measure, DiscountedMeasure)
         d = measure.discount
         powers = d * jnp.exp(jnp.log(g) - measure.log_front)
-        return -jnp.log(powers + isinstance(measure, StableBetaProcess)) / d
+        log = jnp.log1p if isinstance(measure, StableBetaProcess) else jnp.log
+        return -log(powers) / d
 
     def _place(self, log_theta: Array) -> Array:
         """T^-1(theta), the tail of the larger measure."""
@@ -53,8 +54,8 @@ class Rejection(MeasureSeries):
             return c * jax.nn.softplus(-log_theta - jnp.log(scale))
         assert isinstance(measure, DiscountedMeasure)
         d, front = measure.discount, jnp.exp(measure.log_front)
-        powers = jnp.exp(-d * log_theta)
-        return front / d * (powers - isinstance(measure, StableBetaProcess))
+        power = jnp.expm1 if isinstance(measure, StableBetaProcess) else jnp.exp
+        return front / d * power(-d * log_theta)
 
     def _log_kept(self, log_theta: Array) -> Array:
         """log rho(theta)."""

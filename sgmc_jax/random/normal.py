@@ -42,10 +42,7 @@ def normal(key: Any, shape: tuple[int, ...] = (), dtype: Any = float) -> Float[A
         of a cipher text, as one half costs no more than both: `jax.random` mixes the two.
     """
     _checks.random_key(key)
-    if not isinstance(shape, tuple):
-        raise TypeError(f"shape must be a tuple, got {shape!r}")
-    for length in shape:
-        _checks.whole("a length of shape", length, 0)
+    check_shape(shape)
     dtype = jax.dtypes.canonicalize_dtype(dtype)
     size = math.prod(shape)
     if dtype not in (jnp.float32, jnp.float64) or not _counts_words(key) or size >= 2**32:
@@ -53,6 +50,14 @@ def normal(key: Any, shape: tuple[int, ...] = (), dtype: Any = float) -> Float[A
     cipher = jax.random.key_data(key)
     lane = jnp.arange(size, dtype=jnp.uint32).reshape(shape)
     return from_word(word((cipher[0], cipher[1]), lane, dtype), dtype)
+
+
+def check_shape(shape: Any) -> None:
+    """Raise unless it is a tuple of lengths."""
+    if not isinstance(shape, tuple):
+        raise TypeError(f"shape must be a tuple, got {shape!r}")
+    for length in shape:
+        _checks.whole("a length of shape", length, 0)
 
 
 def normal_like(key: Any, x: PyTree) -> PyTree:

@@ -16,9 +16,10 @@ def slot_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Float[Array, ".
     """Standard normals; those of a row do not depend on how many rows follow it.
 
     `jax.random.normal` is stable in this way only for some kinds of keys and settings; here a
-    number depends on the key and its flat index.
+    number depends on the key and its flat index. Those of half precision are rounded.
     """
-    return normal(_words(key, shape, dtype), dtype)
+    wide = jnp.promote_types(dtype, jnp.float32)
+    return normal(_words(key, shape, wide), wide).astype(dtype)
 
 
 def slot_uniform(key: Any, shape: tuple[int, ...], dtype: Any) -> Float[Array, "..."]:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from ._rejection import first_accepted
+from .normal import check_shape
 from .words import normal, symmetric, uniform, word_keys, word_pair
 
 _TOLERANCE = 1e-3
@@ -54,7 +55,7 @@ def von_mises_fisher(
         `shape + batch`, mu_i and kappa_i.
 
     Raises:
-        TypeError: a parameter is complex.
+        TypeError: a parameter is complex, or `shape` no tuple.
         ValueError: d < 2, kappa is negative or not finite, or mu off unit length by more than 1e-3.
 
     Example:
@@ -72,9 +73,10 @@ def von_mises_fisher(
     mean = _checks.numbers("mean_direction", mean_direction)
     kappa = _checks.numbers("concentration", concentration)
     _check(mean_direction, mean.shape, concentration)
+    check_shape(shape)
     _checks.fitting(mean_direction=mean, concentration=kappa[..., None])
     dtype = jnp.result_type(mean, kappa)
-    return _draw(key, mean.astype(dtype), kappa.astype(dtype), tuple(shape))
+    return _draw(key, mean.astype(dtype), kappa.astype(dtype), shape)
 
 
 def _check(mean_direction: ArrayLike, shape: tuple[int, ...], concentration: ArrayLike) -> None:

@@ -32,6 +32,8 @@ def test_documents_that_all_have_the_vocabulary_s_length():
 def test_no_group_at_all_is_told():
     with pytest.raises(ValueError, match="a group at least, got none"):
         Groups.from_list([])
+    with pytest.raises(ValueError, match="arrays of items, one a group, got a single number"):
+        Groups.from_list(np.array([3, 1]))
     parts = HierarchicalDirichletProcess(1.0, 1.0), DirichletCategorical(np.ones(5))
     with pytest.raises(ValueError, match="a group at least, got none"):
         default_sampler(jax.random.key(0), *parts, Groups.from_counts(COUNTS[:0]))

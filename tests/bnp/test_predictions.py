@@ -98,6 +98,15 @@ def test_membership_is_that_of_a_companion():
     assert predictive(ALL).membership is None
 
 
+def test_many_new_items_are_looked_at_in_parts(monkeypatch):
+    items = np.linspace(-3, 3, 11)
+    law = predictive(ALL, items, partition=ALL[7])
+    monkeypatch.setattr(predictions, "_ITEMS", 4)
+    parts = predictive(ALL, items, partition=ALL[7])
+    np.testing.assert_allclose(parts.log_density, law.log_density, atol=1e-6)
+    np.testing.assert_allclose(parts.membership, law.membership, atol=1e-6)
+
+
 def test_names_of_clusters_do_not_matter():
     names = np.array([5, 0, 9, 3])
     first, second = predictive(ALL, partition=ALL[7]), predictive(names[ALL], partition=ALL[7])

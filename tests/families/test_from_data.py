@@ -5,6 +5,7 @@ import importlib
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from sgmc_jax import sample
@@ -78,12 +79,13 @@ def test_more_dimensions_than_items():
     "data, message",
     [
         (np.stack([np.arange(5.0), np.ones(5)], 1), r"constant columns \[1\]"),
+        (np.stack([np.arange(9.0), np.full(9, 0.1)], 1), r"constant columns \[1\]"),
         (np.ones((1, 2)), "got 1 items"),
         (np.array([[1.0, np.nan], [0.0, 1.0]]), "data must be finite"),
         (np.zeros((0, 2)), r"shape \(n, d\)"),
         (np.zeros((2, 2, 2)), r"shape \(n, d\)"),
     ],
-    ids=["constant", "one", "nan", "none", "three axes"],
+    ids=["constant", "rounded", "one", "nan", "none", "three axes"],
 )
 def test_data_that_make_no_prior(make, data, message):
     with pytest.raises(ValueError, match=message):
@@ -93,6 +95,8 @@ def test_data_that_make_no_prior(make, data, message):
 def test_counts_and_features():
     family = PoissonGamma.from_data(np.array([[3, 0], [4, 0]]))
     np.testing.assert_allclose(family.shape / family.rate, [8 / 3, 1 / 3], rtol=1e-6)
+    framed = PoissonGamma.from_data(pd.DataFrame({"x": [3, 4], "y": [0, 0]}))
+    assert np.array_equal(framed.rate, family.rate)
     with pytest.raises(ValueError, match="data must"):
         PoissonGamma.from_data(np.array([[0.5, 1.0]]))
     with pytest.raises(ValueError, match="all zero"):
@@ -115,6 +119,13 @@ def test_topics_have_their_share_of_the_entropy(topics):
     every = of(counts / counts.sum())
     np.testing.assert_allclose(of(draws).mean(), every - np.log(topics), rtol=0.01)
     assert family.size == 120
+
+
+@pytest.mark.parametrize("topics", [0.5, 1.0])
+def test_words_that_are_all_alike_and_no_topics_to_share_them(topics):
+    """No finite concentration has their entropy: the largest that is thought of."""
+    family = DirichletCategorical.from_data(np.arange(10), topics=topics)
+    np.testing.assert_allclose(family.concentration, 1e6, rtol=1e-6)
 
 
 def test_words_of_groups():

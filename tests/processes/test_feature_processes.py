@@ -19,6 +19,7 @@ from sgmc_jax.processes import (
     BetaProcess,
     GammaPoisson,
     OddsBernoulli,
+    Poisson,
     delayed_bondesson,
 )
 from sgmc_jax.special import log1mexp
@@ -178,8 +179,17 @@ def test_pairs_of_neighbours():
     assert np.array_equal(np.unique(lower, return_counts=True)[1], [500, 500])
     for pair in (2, 3):
         np.testing.assert_allclose(unused[lower == pair], (np.arange(500) + 0.5) / 500, atol=1e-6)
-    assert GammaPoisson(1.0).lower(jnp.array(0), jnp.array(0.2))[0] == -1
+    assert GammaPoisson(1.0).lower(jnp.array(0), jnp.array(0.8))[0] == -1
     assert BetaBernoulli(1.0).lower(jnp.array(1), jnp.array(0.2))[0] == 0
+
+
+@pytest.mark.parametrize("counts", [GammaPoisson(1.0), Poisson()], ids=["feature", "count"])
+def test_a_step_up_of_small_odds_in_float32(counts):
+    """Of an entry among a million of one column, say: uniforms that are left must be fine near 0."""
+    few, odds = 2.0 ** -np.arange(20, 31), 3e-9
+    lower, unused = counts.lower(jnp.zeros(11, jnp.int32), jnp.asarray(few, jnp.float32))
+    assert np.array_equal(lower, np.zeros(11))
+    assert np.array_equal(np.asarray(unused) <= odds, 2 * few <= odds)
 
 
 def test_entries_of_columns_that_no_other_has():

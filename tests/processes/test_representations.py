@@ -103,6 +103,19 @@ def test_tails_of_stable_beta_processes_in_single_precision(concentration, disco
     np.testing.assert_allclose(found[~rare], exact[~rare], rtol=1e-4)
 
 
+@pytest.mark.parametrize("discount", [0.05, 0.5])
+def test_large_atoms_of_the_rejection_series_in_single_precision(discount):
+    """A weight near 1 and its place near 0, of which neither may be a difference of ones."""
+    series = rejection(StableBetaProcess(2.0, 1.7, discount))
+    log_theta = -np.logspace(-9, -3, 13)
+    front = np.exp(float(series.measure.log_front))
+    exact = front / discount * np.expm1(-discount * log_theta)
+    place = series._place(jnp.asarray(log_theta, jnp.float32))
+    np.testing.assert_allclose(place, exact, rtol=1e-6)
+    back = series._log_larger(jnp.asarray(exact, jnp.float32))
+    np.testing.assert_allclose(back, log_theta, rtol=1e-5)
+
+
 @pytest.mark.parametrize("make,name", list(rows()))
 def test_the_number_and_the_mass_above_a_level(make, name, x64):
     """Integrals of G(dv) dg, v and g on a grid, where tau is above the level."""

@@ -8,6 +8,7 @@ from scipy import stats
 
 from sgmc_jax.random import normal
 from sgmc_jax.random.normal import normal_like
+from sgmc_jax.random.slots import slot_normal
 from sgmc_jax.random.words import symmetric
 
 FALSE_ALARM = 1e-6  # of each test; the seeds are fixed
@@ -135,3 +136,10 @@ def test_what_is_no_key_is_an_error(key):
 def test_what_is_no_shape_or_type_is_an_error(shape, dtype, error):
     with pytest.raises(error):
         normal(jax.random.key(0), shape, dtype)
+
+
+def test_slots_of_half_precision_are_rounded():
+    wide, half = (
+        slot_normal(jax.random.key(0), (5, 3), dtype) for dtype in (jnp.float32, jnp.bfloat16)
+    )
+    assert half.dtype == jnp.bfloat16 and np.array_equal(half, wide.astype(jnp.bfloat16))

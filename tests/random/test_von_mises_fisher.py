@@ -170,3 +170,5 @@ def test_shapes_types_and_bad_values():
             von_mises_fisher(key, short, 1.0)
     with pytest.raises(TypeError, match="concentration must be real"):
         von_mises_fisher(key, mean, 1j)
+    with pytest.raises(TypeError, match="shape must be a tuple, got 5"):
+        von_mises_fisher(key, mean, 1.0, 5)
