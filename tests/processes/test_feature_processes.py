@@ -185,7 +185,7 @@ def test_pairs_of_neighbours():
 
 @pytest.mark.parametrize("counts", [GammaPoisson(1.0), Poisson()], ids=["feature", "count"])
 def test_a_step_up_of_small_odds_in_float32(counts):
-    """Of an entry among a million of one column, say: uniforms that are left must be fine near 0."""
+    """Of an entry among a million of a column: uniforms that are left must be fine near 0."""
     few, odds = 2.0 ** -np.arange(20, 31), 3e-9
     lower, unused = counts.lower(jnp.zeros(11, jnp.int32), jnp.asarray(few, jnp.float32))
     assert np.array_equal(lower, np.zeros(11))
