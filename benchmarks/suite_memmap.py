@@ -103,6 +103,8 @@ def _write(path: Path, num_rows: int) -> None:
         for start in range(0, num_rows, 2**16):
             num = min(2**16, num_rows - start)
             file.write(rng.standard_normal((num, _DIM), dtype=np.float32).tobytes())
+        file.flush()
+        os.fsync(file.fileno())  # pages that are not on the disk yet cannot be dropped
 
 
 class _Mapped:

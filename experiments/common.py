@@ -71,6 +71,14 @@ def load(options: Options, name: str, what: str) -> Any:
     return np.load(path)
 
 
+def vocabulary(options: Options) -> list[str]:
+    """The words of online LDA."""
+    path = options.data_dir / "vocab_gutenberg_7702.txt"
+    if not path.is_file():
+        raise SystemExit(f"{path} is missing: put the vocabulary of online LDA there")
+    return path.read_text().split()
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Lines of a table."""
     lines = [header, ["---"] * len(header), *rows]

@@ -50,9 +50,9 @@ def run(options: Options) -> str:
     rows, last = [], {}
     for start, position in starts.items():
         for name, kernel in kernels.items():
-            if name == "slice_crm":
-                position = position._replace(shared={})  # weights of its own
-            done = timed(options.key, kernel, position, train, record, num)
+            # the general sampler has weights of its own
+            begin = position._replace(shared={}) if name == "slice_crm" else position
+            done = timed(options.key, kernel, begin, train, record, num)
             active, score = (np.asarray(part, float)[num // 2 :].mean() for part in done.trace)
             row = [start, name, f"{active:.1f}", f"{score:.3f}", f"{1e3 * done.seconds:.1f}"]
             rows.append(row)

@@ -15,7 +15,8 @@ def run(options: Options) -> str:
     """A table and figure7.png."""
     raw = load(options, "cbcl_faces.npz", "the CBCL faces, x (2429, 19, 19)")["x"]
     x = raw.reshape(len(raw), -1).astype(np.float32) / 255
-    x = (x - x.mean(axis=0)) / x.std()
+    x = x - x.mean(axis=0)
+    x = x / x.std()
     num, chains, steps = (500, 8, 100) if options.full else (30, 2, 20)
     parts = (
         BetaBernoulli(3.0),
@@ -32,7 +33,7 @@ def run(options: Options) -> str:
     theta = done.state.position.shared["parameters"]
     images = plot_features(theta, (19, 19), counts=done.state.sums.counts)
     images[0].figure.savefig(options.out / "figure7.png", dpi=120)
-    explained = 1 - float(noise[-1]) ** 2
+    explained = 1 - float(noise[-1]) ** 2 / float(np.mean(x**2))
     row = [len(x), 32, num, int(active[-1]), f"{noise[-1]:.3f}", f"{explained:.2f}"]
     header = [
         "faces",

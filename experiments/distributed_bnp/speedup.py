@@ -42,7 +42,7 @@ def run(options: Options) -> str:
         ratios = np.median(times[:, :1] / times, axis=0)
         cells = [f"{t:.1f} ({r:.2f})" for t, r in zip(np.median(times, axis=0), ratios)]
         rows.append([name, *cells])
-    cores = len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     title = f"{n:,} items, {BLOCKS} blocks; processor cores: {cores}"
     header = ["ms a step (speed-up)", *(f"{p} device{'s' * (p > 1)}" for p in devices)]
     return f"{title}\n\n{table(header, rows)}"

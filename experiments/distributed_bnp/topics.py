@@ -84,8 +84,7 @@ def _newsgroups(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
     """20 Newsgroups, of the words of the Gutenberg list; all groups are as wide as the longest."""
     data = load(options, "newsgroups20.npz", "20 Newsgroups, rows of counts")
     words = np.array(bytes(data["vocab"]).decode().split("\n"))
-    listed = (options.data_dir / "vocab_gutenberg_7702.txt").read_text().split()
-    kept = np.isin(words, listed)
+    kept = np.isin(words, vocabulary(options))
     place = np.cumsum(kept) - 1
     rows = [place[row[kept[row]]] for row in _rows(data, "train_")]
     return [row for row in rows if 1 < len(row) <= LONGEST], words[kept]

@@ -17,7 +17,7 @@ from sgmc_jax import Full, Kernel, PolynomialDecay, Sphere, Uniform, gmc, gsgnht
 from sgmc_jax.evaluation import top_words
 from sgmc_jax.models import SphericalAdmixture
 
-from ..common import Options, curves, load, table
+from ..common import Options, curves, load, table, vocabulary
 
 LABELS = (0, 9, 14)  # atheism, baseball and space: "20News-different"
 RARE = 5  # words of fewer training documents are left out
@@ -182,9 +182,6 @@ def listed(topics: list[list[str]]) -> str:
 def newsgroups(options: Options) -> Corpus:
     """Three groups, the words of the online LDA vocabulary that are in five documents or more."""
     file = load(options, "newsgroups20.npz", "20 Newsgroups (bydate) as sparse word counts")
-    content = options.data_dir / "vocab_gutenberg_7702.txt"
-    if not content.is_file():
-        raise SystemExit(f"{content} is missing: put the vocabulary of online LDA there")
     names = np.array(bytes(file["vocab"]).decode().split("\n"))
 
     def part(which: str) -> sparse.csr_matrix:
@@ -194,7 +191,7 @@ def newsgroups(options: Options) -> Corpus:
         return rows[np.isin(file[which + "label"], LABELS)]
 
     train, test = part("train_"), part("test_")
-    known = np.isin(names[: train.shape[1]], content.read_text().split())
+    known = np.isin(names[: train.shape[1]], vocabulary(options))
     kept = known & (np.asarray((train > 0).sum(0)).ravel() >= RARE)
     labels = (file[which] for which in ("train_label", "test_label"))
     ours = (label[np.isin(label, LABELS)] for label in labels)

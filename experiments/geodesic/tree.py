@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from jaxtyping import Array, Float, Int
 from matplotlib.patches import Circle
+from scipy.sparse.csgraph import shortest_path
 
 from sgmc_jax import (
     Euclidean,
@@ -110,11 +111,15 @@ def log_likelihood(plane: Plane, position: Any, items: Any) -> Float[Array, " m"
 
 
 def layout(tree: Tree, plane: Plane, scale: float) -> Any:
-    """A start: classical scaling of the distances of the tree, for both planes the same."""
+    """A start: classical scaling of the distances, for both planes the same.
+
+    Of pairs that are held out it is the shortest way over others, as they are seen.
+    """
     num = tree.size
-    far = np.zeros((num, num))
-    far[tree.pairs[:, 0], tree.pairs[:, 1]] = tree.edges
-    far = (far + far.T) ** 2
+    far = np.zeros((num, num))  # no edge where it is 0
+    i, j = tree.pairs[: tree.train].T
+    far[i, j] = tree.seen[: tree.train]
+    far = shortest_path(far, directed=False) ** 2
     middle = np.eye(num) - 1 / num
     values, vectors = np.linalg.eigh(-middle @ far @ middle / 2)
     points = jnp.asarray(vectors[:, -2:] * np.sqrt(values[-2:]) / scale, jnp.float32)

@@ -166,9 +166,10 @@ def drawn(
     setting: str,
     tuning: float = 0.0,
 ) -> Draws:
-    """Draws after a quarter of them, and their processor seconds once all is compiled."""
+    """Draws after as many from the mode, and their processor seconds once all is compiled."""
     args = {"num_chains": chains, "position_axis": None, "chunk": steps}
     first = sample(key, kernel, problem.fit.mode, problem.data, num_steps=steps, **args)
+    first = sample(key, kernel, first, problem.data, num_steps=1, **args)  # compiles going on
     began = time.process_time()
     run = sample(key, kernel, first, problem.data, num_steps=steps, **args)
     return Draws(run.trace, setting, tuning, time.process_time() - began)
@@ -246,8 +247,9 @@ def lines(key: Any, dim: int, size: Size) -> list[list[str]]:
     keys = iter(jax.random.split(key, 12))
     problem = simulated(next(keys), size.items, dim)
     fit = problem.fit
-    exact = hmc(Minibatch(MODEL, Full()), min(0.5, 1.2 * dim**-0.25), 4, space=fit.space)
-    reference = drawn(next(keys), problem, exact, size.passes, 4, "h = .5, L = 4")
+    h = min(0.5, 1.2 * dim**-0.25)
+    exact = hmc(Minibatch(MODEL, Full()), h, 4, space=fit.space)
+    reference = drawn(next(keys), problem, exact, size.passes, 4, f"h = {h:.2g}, L = 4")
     peer = nuts(next(keys), problem, *size.nuts)
     slow = float(np.min(ess(peer.trace))) / peer.seconds
     judged = (reference.trace, slow, problem)

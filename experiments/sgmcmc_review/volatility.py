@@ -85,11 +85,12 @@ def run(options: Options) -> str:
         print(*rows[-1], flush=True)
         return text
 
-    for some in size.windows:
+    for i, some in enumerate(size.windows):
         window = Window(some.length, some.buffer, num_windows=some.number)
         grad = MODEL.gradients(window, some.particles)
         kernel = sghmc(grad, size.step_size, size.friction)
-        drawn = run_chains(options.key, kernel, START, train, size.steps, 10)
+        key = jax.random.fold_in(options.key, i)
+        drawn = run_chains(key, kernel, START, train, size.steps, 10)
         first = drawn.trace if first is None else first
         add(
             f"sghmc, {some.number} windows of {some.length}, buffer {some.buffer}, "
