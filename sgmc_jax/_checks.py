@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
@@ -83,9 +81,17 @@ def one_number(name: str, value: Any) -> Array:
 def as_real(x: Any, name: str = "a hyper-parameter") -> Array:
     """A strongly typed floating array: a weak or an integer leaf would retrace or promote."""
     number(name, x)
-    x = jnp.asarray(float(x) if isinstance(x, int) else x)  # an integer may be too long for int32
+    x = jnp.asarray(unwrapped(x))
     dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else jnp.result_type(float)
     return jax.lax.convert_element_type(x, jnp.dtype(dtype))
+
+
+def unwrapped(x: Any) -> Any:
+    """Whole numbers of the host that may be too long for int32 as floating ones."""
+    if isinstance(x, int | np.integer) and not isinstance(x, bool):
+        return float(x)
+    wide = isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.dtype.itemsize > 4
+    return x.astype(np.float64) if wide else x
 
 
 def real(name: str) -> Callable[[Any], Array]:
@@ -168,7 +174,7 @@ def of_kind(name: str, kind: type, *, none: bool = False) -> Callable[[Any], Any
 def numbers(name: str, value: Any) -> Array:
     """The argument as an array of float32 or wider; a TypeError that names it if it is none."""
     try:
-        array = jnp.asarray(float(value) if isinstance(value, int) else value)
+        array = jnp.asarray(unwrapped(value))
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be an array of numbers, got {shown(value)}") from None
     if not jnp.issubdtype(array.dtype, np.number) or jnp.iscomplexobj(array):
@@ -180,7 +186,7 @@ def several(**named: Any) -> list[Array]:
     """Arguments as arrays of real numbers; a Python number stays without a precision of its own."""
     for name, value in named.items():
         numbers(name, value)
-    return [jnp.asarray(float(x) if isinstance(x, int) else x) for x in named.values()]
+    return [jnp.asarray(unwrapped(x)) for x in named.values()]
 
 
 def broadcasting(**named: Any) -> list[Array]:
@@ -304,7 +310,9 @@ def finite(name: str, tree: PyTree) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         if not is_concrete(leaf) or not jnp.issubdtype(jnp.result_type(leaf), jnp.inexact):
             continue
-        if not bool(_all_finite(leaf)):
+        with jax.ensure_compile_time_eval():  # of what is known while something else is traced
+            known = bool(_all_finite(leaf))
+        if not known:
             where = jax.tree_util.keystr(path)
             raise ValueError(f"{name}{where} must be finite, got NaN or infinity")
 
@@ -318,22 +326,6 @@ def some_items(num_items: int | None) -> None:
     """Raise if there is data, but no item in it."""
     if num_items == 0:
         raise ValueError("data must have at least one item, got leading axes of length 0")
-
-
-def with_keys(function: Callable, *args: Any) -> Any:
-    """What `function` returns of a first argument `Keys`, which it may have taken for a key."""
-    try:
-        return function(*args)
-    except TypeError as error:
-        if "PRNG key" not in str(error) or "Keys" not in str(error):
-            raise
-        frames = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
-        owner = [x for x in frames if isinstance(x, eqx.Module)][-1:]
-        name = type(owner[0]).__name__ if owner else "this function"
-        raise TypeError(
-            f"{name} takes its key for a JAX key, but it is Keys(noise, batch, count): draw "
-            "with as_keys(key).noise, and a batcher with as_keys(key).batch"
-        ) from error
 
 
 def probabilities(where: str, x: Any, tolerance: float) -> None:

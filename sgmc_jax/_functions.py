@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
@@ -64,3 +65,19 @@ def _as_leaf(x: Any) -> Any:
     if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         return x
     return jax.lax.convert_element_type(x, jnp.dtype(x.dtype))
+
+
+def with_keys(function: Callable, *args: Any) -> Any:
+    """What `function` returns of a first argument `Keys`, which it may have taken for a key."""
+    try:
+        return function(*args)
+    except TypeError as error:
+        if "PRNG key" not in str(error) or "Keys" not in str(error):
+            raise
+        frames = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
+        owner = [x for x in frames if isinstance(x, eqx.Module)][-1:]
+        name = type(owner[0]).__name__ if owner else "this function"
+        raise TypeError(
+            f"{name} takes its key for a JAX key, but it is Keys(noise, batch, count): draw "
+            "with as_keys(key).noise, and a batcher with as_keys(key).batch"
+        ) from error

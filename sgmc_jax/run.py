@@ -278,11 +278,13 @@ class Run(eqx.Module):
         leaves = self.reported(model)
         if not leaves:
             raise ValueError("summary needs scalars, but the draws are of items and slots alone")
+        num_draws = next(iter(leaves.values())).shape[1]
+        if num_draws < 4:
+            raise ValueError(f"summary needs at least 4 draws, got {num_draws}")
         names = tuple(scalars(leaves))
         parts = [statistics(x) for x in leaves.values()]
         columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         stopped, info = np.asarray(self.stopped), self.info.kernel
-        num_draws = next(iter(leaves.values())).shape[1]
         return Summary(
             names,
             columns,

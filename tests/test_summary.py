@@ -170,6 +170,13 @@ def test_a_run_has_an_acceptance_rate_and_a_table():
         moments.summary()
 
 
+@pytest.mark.parametrize("num_draws", [0, 1, 3])
+def test_too_few_draws_are_refused(num_draws):
+    made = run_of({"a": np.zeros((2, num_draws), np.float32)}, lead=(2,))
+    with pytest.raises(ValueError, match=f"summary needs at least 4 draws, got {num_draws}"):
+        made.summary()
+
+
 def test_long_tables_are_cut():
     made = run_of({"a": np.zeros((2, 8, 100), np.float32)}, lead=(2,)).summary()
     assert str(made).endswith("... and 40 more") and len(made.to_dict()) == 100

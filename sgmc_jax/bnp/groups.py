@@ -43,6 +43,8 @@ class Groups(NamedTuple):
         size = np.array([len(group) for group in arrays], np.int32)
         some = [group for group in arrays if len(group)] or arrays[:1]  # an empty one has no dtype
         dtype, shape = np.result_type(*some), some[0].shape[1:]
+        if others := {group.shape[1:] for group in some} - {shape}:
+            raise ValueError(f"groups must have items of one shape, got {shape} and {min(others)}")
         items = np.zeros((len(arrays), max(1, size.max()), *shape), dtype)
         for row, group in zip(items, arrays, strict=True):
             if len(group):

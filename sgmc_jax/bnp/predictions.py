@@ -20,7 +20,7 @@ from ._centre import about_data
 from ._draws import label_draws, one_partition
 from ._starts import check_parts, local_part
 
-_ITEMS = 4_096  # new items that are looked at together
+_NUMBERS = 2**24  # of new items, by cluster, that are looked at together
 
 
 class Predictive(NamedTuple):
@@ -144,9 +144,10 @@ def _predicted(
 
     def log_predictive(laws: PyTree) -> Float[Array, "m K"]:
         of = lambda item: family.log_predictive_of(laws, item)
-        if num <= _ITEMS:
+        numbers = capacity * sum(x.size for x in jax.tree.leaves(items))
+        if numbers <= _NUMBERS:
             return jax.vmap(of)(items)
-        return jax.lax.map(of, items, batch_size=_ITEMS)
+        return jax.lax.map(of, items, batch_size=max(1, _NUMBERS * num // numbers))
 
     def one(total: tuple[Array, Array | None], draw: tuple[dict[str, Array], Array]) -> Any:
         hyper, labels = draw

@@ -61,6 +61,7 @@ def kmeans_plus_plus(
     data = without_frames("data", data)
     _checks.arrays("data", data)
     _checks.some_items(leading_axis(data))
+    _checks.finite("data", data)
     x = as_points(data)
     x = x - jnp.mean(x, axis=0)  # distances by matrix products cancel far from the origin
     centres = _seeds(key, x, num_clusters, candidates)

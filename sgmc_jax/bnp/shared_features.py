@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +70,7 @@ def feature_similarity(features: Any, rows: Any = None) -> Float[np.ndarray, "m 
     rows = np.arange(n) if all_rows else checked_rows(rows, n)
     total = np.zeros((len(rows), n), np.float32)
     blocks = [slice(start, start + _ROWS) for start in range(0, len(rows), _ROWS)]
-    for some in _together([_in_use(draw) for draw in draws]):
+    for some in _together(map(_in_use, draws)):
         entries = np.concatenate(some, axis=1)
         for block in blocks:
             first = block.start if all_rows else 0  # what is left of the diagonal is known
@@ -125,7 +125,7 @@ def _in_use(draw: Shaped[np.ndarray, "n K"]) -> Float[np.ndarray, "n k"]:
     return draw[:, draw.any(axis=0)].astype(np.float32)
 
 
-def _together(every: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
+def _together(every: Iterable[np.ndarray]) -> Iterator[list[np.ndarray]]:
     """Draws in groups of some hundred features, or of many draws with few."""
     some: list[np.ndarray] = []
     for entries in every:

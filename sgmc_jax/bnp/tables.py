@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from scipy import sparse
 
 from .. import _checks, _table
+from .._frames import without_frames
 from ._draws import label_draws, one_partition, present
 from .groups import Groups, check_groups
 
@@ -135,6 +136,8 @@ def feature_table(features: Any, parameters: Any, *, columns: Sequence[str] | No
     told = {"size": size, "share": size / len(given)}
     if np.any(given > 1):
         told["mean count"] = given.sum(0) / np.maximum(size, 1)
+    if taken := sorted(told.keys() & set(names)):
+        raise ValueError(f"columns must not be called {taken}, which are columns of every table")
     told |= {name: values[:, i] for i, name in enumerate(names)}
     rows = tuple(map(str, order))
     return Table(rows, {name: x[order].astype(np.float64) for name, x in told.items()})
@@ -169,7 +172,7 @@ def _named_columns(
 ) -> tuple[Float[np.ndarray, "n D"], list[str]]:
     """Rows of numbers, and the names of their columns."""
     names = getattr(data, "columns", None) if columns is None else columns
-    values = _checks.on_host(what, data)
+    values = _checks.on_host(what, without_frames(what, data))
     if columns is not None and not isinstance(columns, Sequence | np.ndarray):
         raise TypeError(f"columns must be a list of names, got {_checks.shown(columns)}")
     if values.dtype.kind not in "buif" or values.ndim not in (1, 2) or not len(values):

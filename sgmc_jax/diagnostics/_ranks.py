@@ -10,6 +10,8 @@ from jax import lax
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, Int
 
+from .._checks import unwrapped
+
 _ELEMENTS_PER_STEP = 2**20
 _SCORES_PER_STEP = 2**16
 
@@ -25,7 +27,7 @@ def map_draws(fn: Callable[[Array], Array], x: Any) -> Any:
 
 def _check_draws(x: Any, name: str) -> Float[Array, "chain draw ..."]:
     try:
-        x = jnp.asarray(x)
+        x = jnp.asarray(unwrapped(x))
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{name} must be an array of draws, got {type(x).__name__}") from error
     if jnp.issubdtype(x.dtype, jnp.complexfloating):

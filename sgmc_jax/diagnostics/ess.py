@@ -33,7 +33,8 @@ def ess(x: Any, *, kind: Literal["bulk", "mean", "batch_means"] = "bulk") -> Any
 
     Returns:
         Effective sample size, shape (...), or a pytree of such. The number of draws for a
-        constant parameter (range below 1e-15), NaN for one with a non-finite draw.
+        constant parameter (range below 1e-15), less a chain's middle one where these are odd and
+        halved; NaN for one with a non-finite draw.
 
     Raises:
         TypeError: if a leaf is not a real array.

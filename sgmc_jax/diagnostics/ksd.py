@@ -210,7 +210,7 @@ def _matrix(tree: Any, name: str) -> Float[Array, "k d"]:
     """Ravel every draw of a pytree with a leading draw axis."""
     leaves = jax.tree_util.tree_leaves(tree)
     try:
-        leaves = [jnp.asarray(leaf) for leaf in leaves]
+        leaves = [jnp.asarray(_checks.unwrapped(leaf)) for leaf in leaves]
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{name} must be a pytree of arrays") from error
     shapes = [leaf.shape for leaf in leaves]

@@ -55,9 +55,12 @@ def rosenblatt_ks(draws: Any, alpha: Any, *, log: bool = False) -> Any:
     with np.errstate(divide="ignore", invalid="ignore"):
         log_draws = draws if log else np.log(draws)
         tails = np.logaddexp.accumulate(log_draws[..., ::-1], axis=-1)[..., ::-1]
-    y = np.exp(log_draws[..., :-1] - tails[..., :-1])
-    after = alpha.sum() - np.cumsum(alpha)[:-1]
-    u = np.sort(special.betainc(alpha[:-1], after, np.minimum(y, 1)), axis=-2)
+        log_y, log_rest = (x - tails[..., :-1] for x in (log_draws[..., :-1], tails[..., 1:]))
+    after = np.cumsum(alpha[::-1])[::-1][1:]
+    # by the smaller of y and 1 - y: one that is near 1 is rounded to it
+    low = special.betainc(alpha[:-1], after, np.exp(np.minimum(log_y, 0)))
+    high = special.betaincc(after, alpha[:-1], np.exp(np.minimum(log_rest, 0)))
+    u = np.sort(np.where(log_y < log_rest, low, high), axis=-2)
     rank = np.arange(1, u.shape[-2] + 1)[:, None] / u.shape[-2]
     distance = np.maximum(rank - u, u - rank + rank[0]).max(axis=-2)
     return distance.mean(axis=-1)[()]

@@ -50,10 +50,11 @@ def scir_moments(
         num_steps=num_steps,
         shape_variance=shape_variance,
     )
-    decay, slow = (jnp.exp(-r * num_steps * step_size) for r in (1, 2))
-    exact = 2 * theta * (decay - slow) + shape * (1 - decay) ** 2
-    noise = (1 - slow) * jnp.tanh(step_size / 2) * shape_variance
-    return SCIRMoments(theta * decay + shape * (1 - decay), exact + noise)
+    decay = jnp.exp(-num_steps * step_size)
+    gone, twice = (-jnp.expm1(-r * num_steps * step_size) for r in (1, 2))
+    exact = 2 * theta * decay * gone + shape * gone**2
+    noise = twice * jnp.tanh(step_size / 2) * shape_variance
+    return SCIRMoments(theta * decay + shape * gone, exact + noise)
 
 
 def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> Array:
@@ -74,7 +75,7 @@ def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> A
     _checks.truth("replace", replace)
     _checks.shaped("counts", counts, "d")
     counts, batch_size = _checks.broadcasting(counts=counts, batch_size=batch_size)
-    total = jnp.sum(counts).astype(jnp.result_type(counts, float))  # whose square may be large
+    total = jnp.sum(counts.astype(jnp.result_type(counts, float)))  # which int32 may not hold
     share = counts / total
     correction = 1.0 if replace else (total - batch_size) / (total - 1)
     return total**2 / batch_size * share * (1 - share) * correction

@@ -143,7 +143,9 @@ def _inferred(topics: Array, a: Array, items: Array, present: Array, sweeps: int
         chance = topics[:, items]  # (K, L)
 
         def update(_: Any, mass: Array) -> Array:
-            share = present / jnp.maximum(product(mass, chance), tiny)
+            total = product(mass, chance)
+            # a word that no topic has says nothing, and many of them would be infinite
+            share = jnp.where(total >= tiny, present / jnp.maximum(total, tiny), 0)
             return a + mass * product(chance, share)
 
         return jax.lax.fori_loop(0, sweeps, update, a)

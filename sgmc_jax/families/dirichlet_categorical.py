@@ -115,8 +115,10 @@ class DirichletCategorical(Family):
         wanted = max(entropy - np.log(number), entropy / 2)
         log_gap = lambda t: _mean_entropy(np.exp(t), len(counts)) - wanted
         low, high = np.log([_SMALLEST, _LARGEST])
-        # all categories alike, and one topic for them: no concentration is large enough
-        root = root_scalar(log_gap, bracket=(low, high)).root if log_gap(high) > 0 else high
+        # all words alike and one topic for them, or few of a vast vocabulary: the last one
+        nearest = low if log_gap(low) >= 0 else high
+        inside = log_gap(low) < 0 < log_gap(high)
+        root = root_scalar(log_gap, bracket=(low, high)).root if inside else nearest
         return cls(np.exp(root), size=family.size)
 
     @property

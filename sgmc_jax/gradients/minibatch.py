@@ -11,6 +11,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
 from .. import _checks
+from .._functions import with_keys
 from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Keys, Position, as_keys
 from ..arrays import product, weighted_sum
 from ..batching import Batch, Batcher
@@ -23,7 +24,7 @@ _FULL_CHUNK = 16_384  # items per piece of a pass over all data
 
 def drawn(batcher: Batcher, keys: Keys, bstate: PyTree, data: Data) -> tuple[Batch, PyTree]:
     """What a batcher draws, which is a batch and its next state."""
-    result = _checks.with_keys(batcher.draw, keys, bstate, data)
+    result = with_keys(batcher.draw, keys, bstate, data)
     if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], Batch):
         return result
     raise TypeError(

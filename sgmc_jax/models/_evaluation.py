@@ -30,8 +30,10 @@ def perplexity(
         return largest[held] + jnp.log(jnp.einsum("nk,nlk->nl", share, phi[held]))
 
     keys = jax.random.split(sweeps_key, len(log_topics))
-    by_draw = jax.lax.map(lambda x: log_likelihood(*x), (keys, log_topics))
-    mean = jax.nn.logsumexp(by_draw, axis=0) - jnp.log(len(log_topics))
+    add = lambda total, draw: (jnp.logaddexp(total, log_likelihood(*draw)), None)
+    start = jnp.full(held.shape, -jnp.inf, log_topics.dtype)
+    total, _ = jax.lax.scan(add, start, (keys, log_topics))
+    mean = total - jnp.log(len(log_topics))
     real = held >= 0
     return jnp.exp(-jnp.sum(jnp.where(real, mean, 0)) / jnp.sum(real))
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _checks
+from .._frames import without_frames
 
 _LISTED = 10  # names in a legend: as many as matplotlib has colours in turn
 
@@ -46,7 +47,7 @@ def legend(ax: Any, num: int, **options: Any) -> None:
 
 def real(name: str, value: Any, *shape: str | int) -> np.ndarray:
     """The argument as finite numbers of these lengths, a name being any length but 0."""
-    array = _checks.on_host(name, value)
+    array = _checks.on_host(name, without_frames(name, value))
     if not any(jnp.issubdtype(array.dtype, kind) for kind in (np.floating, np.integer, np.bool_)):
         raise TypeError(f"{name} must be real numbers, got {array.dtype}")
     _checks.shaped(name, array, *shape)

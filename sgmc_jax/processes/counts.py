@@ -102,7 +102,9 @@ class BoundedCounts(CountLikelihood):
         return self.maximum
 
     def log_prob(self, x: Array, log_theta: Array) -> Array:
-        return jnp.vectorize(self.function)(x, log_theta)
+        gone = jnp.isneginf(log_theta)  # h(0 | 0) = 1, where x log theta is no number
+        each = jnp.vectorize(self.function)(x, jnp.where(gone, -1.0, log_theta))
+        return jnp.where(gone, jnp.where(x == 0, 0.0, -jnp.inf), each)
 
     def statistics(self, entries: Array, real: Array) -> Array:
         """How often each value occurs."""

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from .. import _checks, _tree
+from .. import _tree
+from .._functions import with_keys
 from .._types import Data, Kernel, Keys, Ungated
 from ..run import RunInfo
 
@@ -17,7 +18,7 @@ def guarded_step(
     kernel: Kernel, keys: Keys, state: Any, stopped: Array, data: Data
 ) -> tuple[Any, Array, RunInfo]:
     """One step of a chain that stays for ever at its last finite state once it leaves it."""
-    result = _checks.with_keys(kernel.step, keys, state, data)
+    result = with_keys(kernel.step, keys, state, data)
     if not isinstance(result, tuple) or len(result) != 2:
         raise TypeError(f"step must return a pair (state, info), got {type(result).__name__}")
     moved, info = result

@@ -34,6 +34,8 @@ def test_no_group_at_all_is_told():
         Groups.from_list([])
     with pytest.raises(ValueError, match="arrays of items, one a group, got a single number"):
         Groups.from_list(np.array([3, 1]))
+    with pytest.raises(ValueError, match=r"items of one shape, got \(3,\) and \(\)"):
+        Groups.from_list([np.zeros((2, 3)), np.arange(3.0)])
     parts = HierarchicalDirichletProcess(1.0, 1.0), DirichletCategorical(np.ones(5))
     with pytest.raises(ValueError, match="a group at least, got none"):
         default_sampler(jax.random.key(0), *parts, Groups.from_counts(COUNTS[:0]))

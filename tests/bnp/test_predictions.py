@@ -101,7 +101,7 @@ def test_membership_is_that_of_a_companion():
 def test_many_new_items_are_looked_at_in_parts(monkeypatch):
     items = np.linspace(-3, 3, 11)
     law = predictive(ALL, items, partition=ALL[7])
-    monkeypatch.setattr(predictions, "_ITEMS", 4)
+    monkeypatch.setattr(predictions, "_NUMBERS", 32)  # four items by eight slots
     parts = predictive(ALL, items, partition=ALL[7])
     np.testing.assert_allclose(parts.log_density, law.log_density, atol=1e-6)
     np.testing.assert_allclose(parts.membership, law.membership, atol=1e-6)

@@ -29,6 +29,14 @@ def test_planted_clusters_are_found_from_any_seed(num_clusters, dim):
         assert np.mean(together == (truth[:, None] == truth)) > 0.97
 
 
+def test_items_that_are_no_numbers_are_refused():
+    """Every distance would be NaN, and every label 0."""
+    x = planted(20, 2, 2)[0]
+    x[3, 0] = np.nan
+    with pytest.raises(ValueError, match="data must be finite, got NaN"):
+        kmeans_plus_plus(KEY, x, 2)
+
+
 def test_a_round_does_not_raise_the_cost():
     x = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
 

@@ -26,6 +26,13 @@ def test_clusters():
     assert table.to_dict()["7"]["size"] == 2
 
 
+def test_a_frame_of_columns_of_several_kinds():
+    """As samplers take it: its array is of objects."""
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1.0, 2.0], "b": [True, False]})
+    table = cluster_table([0, 0], frame)
+    assert (table.columns["a mean"], table.columns["b mean"]) == (1.5, 0.5)
+
+
 def test_a_frame_keeps_its_names():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=["width", "height"])
@@ -64,6 +71,10 @@ def test_one_column_and_many_rows():
         (lambda: feature_table(np.full((3, 4), 0.5), np.eye(4)), "whole numbers"),
         (lambda: feature_table(np.ones((3, 2)), np.eye(4)), "column for each of 4"),
         (lambda: feature_table(-np.ones((3, 4)), np.eye(4)), "no negative entries, got -1"),
+        (
+            lambda: feature_table([[1, 0], [1, 1]], np.eye(2), columns=["size", "tip"]),
+            r"must not be called \['size'\]",
+        ),
     ],
 )
 def test_it_refuses(call, message):

@@ -7,6 +7,7 @@ from scipy import stats
 from sgmc_jax import rosenblatt_ks
 
 SPARSE = np.array([800.1, 100.1, 100.1] + [0.1] * 7)
+WIDE = np.array([1e16, 0.7, 1.2])  # of which differences of sums have no digits
 
 
 def exact(alpha, size, seed=0):
@@ -20,7 +21,11 @@ def log_exact(alpha, size, seed=0):
     return np.log(rng.gamma(alpha + 1, size=shape)) + np.log(rng.random(shape)) / alpha
 
 
-@pytest.mark.parametrize("alpha", [SPARSE, np.array([2.0, 3.0]), np.full(5, 0.7)], ids=len)
+@pytest.mark.parametrize(
+    "alpha",
+    [SPARSE, np.array([2.0, 3.0]), np.full(5, 0.7), np.array([1.0, 0.01, 0.01]), WIDE],
+    ids=["sparse", "a beta", "alike", "near 1", "far apart"],
+)
 def test_the_level_of_exact_draws(alpha):
     """.8687 / sqrt(M), within 5.5 standard errors over 300 sets of 1,000 draws."""
     distances = rosenblatt_ks(log_exact(alpha, (300, 1000)), alpha, log=True)

@@ -40,6 +40,21 @@ def test_moments_step_by_step():
     np.testing.assert_allclose(stationary, (shape, shape + np.tanh(h / 2) * noise), rtol=1e-6)
 
 
+@pytest.mark.parametrize("h", [1e-7, 1e-5])
+def test_moments_after_a_short_time_in_float32(h):
+    moments = scir_moments(1.0, 3.0, h, 1)
+    np.testing.assert_allclose(moments.variance, 2 * h * (1 - 1.5 * h) + 3 * h**2, rtol=1e-5)
+
+
+def test_whole_numbers_beyond_32_bits():
+    """Numbers of the host are 64 bits wide: they must not wrap round."""
+    many = np.int64(3_000_000_000)
+    np.testing.assert_allclose(scir_inflation(0.2, many, 100), np.tanh(0.1) * 3e7, rtol=1e-5)
+    np.testing.assert_allclose(scir_step_size(0.1, many, 100), 2 * 0.1 / 3e7, rtol=1e-5)
+    found = counts_variance(np.array([1_500_000_000] * 2), 100)
+    np.testing.assert_allclose(found, 9e18 / 100 / 4, rtol=1e-5)
+
+
 def test_step_size_and_batch_size_from_an_inflation():
     for inflation, n in [(0.1, 10), (0.1, 100), (0.5, 400)]:
         h = scir_step_size(inflation, 1000, n)

@@ -14,7 +14,7 @@ from scipy.stats import logser, nbinom, norm, poisson
 from sgmc_jax.bnp import BetaBernoulli, DirichletProcess, GammaPoisson, LinearGaussian
 from sgmc_jax.evaluation import NewItems, new_items
 from sgmc_jax.families import FeatureRows
-from sgmc_jax.processes import NegativeBinomial, OddsBernoulli, Poisson
+from sgmc_jax.processes import CountLikelihood, NegativeBinomial, OddsBernoulli, Poisson
 from tests.laws.moments import check_mean
 
 KEY = jax.random.key(0)
@@ -243,6 +243,11 @@ def test_counts_of_other_measures():
     times = NewItems(np.eye(2), np.array([1.5, 0.0]), NOISE, counts=Poisson(), most=30)
     exact = poisson.pmf(np.arange(31), 1.5)
     np.testing.assert_allclose(np.exp(times.log_entries[:, 0]), exact, rtol=1e-4, atol=1e-9)
+    own = lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)) + jnp.log(2.0) * (x == 1)
+    twice = CountLikelihood.from_function(own, maximum=2)  # x t is no number at a weight of 0
+    made = NewItems(np.eye(2), np.array([0.5, 0.0]), NOISE, counts=twice)
+    wanted = [[0.25, 1.0], [0.5, 0.0], [0.25, 0.0]]
+    np.testing.assert_allclose(np.exp(made.log_entries), wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,14 @@ def test_inferred_proportions_are_the_mode():
     np.testing.assert_allclose(found[2], a / 2, rtol=1e-5)
 
 
+@pytest.mark.parametrize("length", [1, 5, 9])
+def test_words_that_no_topic_in_use_has(length):
+    """They say nothing; of five the weights were infinite."""
+    impossible = Groups(np.ones((1, length), int), np.array([length]))
+    found = infer_proportions(np.eye(2), np.array([1.0, 0.0]), impossible)
+    np.testing.assert_allclose(found, [[1.0, 0.0]])
+
+
 def test_probabilities_are_averaged_before_logarithms():
     rng = np.random.default_rng(0)
     topics, shares = rng.dirichlet(np.ones(3), (5, 2)), rng.dirichlet(np.ones(2), (5, 3))
@@ -189,6 +197,11 @@ def test_a_document_without_words_has_the_topics_of_the_rates():
         (lambda: hdp_concentrations({"weights": 1}, np.ones(1)), ValueError, "lacks rest, group"),
         (lambda: word_distributions(LinearGaussian(2), None), TypeError, "a DirichletCategorical"),
         (lambda: bnb_proportions(FAMILY, np.ones(2), np.ones((1, 2))), TypeError, "a BetaProcess"),
+        (
+            lambda: top_words(TOPICS, {"a": 0, "b": 1, "c": 2}),
+            TypeError,
+            "a list of words, got dict",
+        ),
         (lambda: top_words(TOPICS, ["a", "b"]), ValueError, r"topics must have .*K, 2"),
     ],
 )

@@ -128,6 +128,13 @@ def test_words_that_are_all_alike_and_no_topics_to_share_them(topics):
     np.testing.assert_allclose(family.concentration, 1e6, rtol=1e-6)
 
 
+def test_few_words_of_a_vast_vocabulary():
+    """Whose entropy even the smallest concentration exceeds."""
+    words = np.repeat([0, 1], [99_900, 100])
+    family = DirichletCategorical.from_data(words, size=50_000)
+    np.testing.assert_allclose(family.concentration, 1e-6, rtol=1e-6)
+
+
 def test_words_of_groups():
     """What lies past a group's size is no word of it."""
     family = DirichletCategorical.from_data(WORDS)

@@ -37,9 +37,13 @@ def mean_proportions(
 ) -> Float[Array, "n k"]:
     """See `SphericalAdmixture.transform`."""
 
-    keys = jax.random.split(key, len(topics))
-    draws = jax.lax.map(lambda x: latent.draw(x[0], x[1], vectors, None), (keys, topics))
-    return jnp.mean(draws, axis=(0, 2))
+    def add(total: Array, draw: tuple[Any, Array]) -> tuple[Array, None]:
+        mean = jnp.mean(latent.draw(*draw, vectors, None), axis=1)
+        return total + mean.astype(total.dtype), None
+
+    start = jnp.zeros((len(vectors.columns), latent.prior.num_topics), topics.dtype)
+    total, _ = jax.lax.scan(add, start, (jax.random.split(key, len(topics)), topics))
+    return total / len(topics)
 
 
 @eqx.filter_jit
