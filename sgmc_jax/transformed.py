@@ -131,7 +131,8 @@ class Transformed(Model):
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
         x, pull = jax.vjp(self.constrain, position)
         there = self.model.weighted_sum(x, items, weight)
-        return Estimate(pull(there.value)[0], there.logdensity)
+        value = jax.tree.map(lambda g, x: g.astype(x.dtype), there.value, x)
+        return Estimate(pull(value)[0], there.logdensity)
 
     def per_item(self, position: Position, items: PyTree) -> PyTree:
         x, pull = jax.vjp(self.constrain, position)

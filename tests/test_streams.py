@@ -15,6 +15,7 @@ from sgmc_jax import (
     Given,
     LinearModel,
     Minibatch,
+    Summand,
     Vmap,
     cycle,
     find_mode,
@@ -339,3 +340,20 @@ def test_an_iterator_is_read_no_further_than_it_is_used():
     batches = iter([(X[:5], Y[:5])] * 9)
     sample(KEY, sgld(GRAD, 1e-3), START, batches, num_steps=6, chunk=2)
     assert len(list(islice(batches, 9))) == 3
+
+
+def test_the_sum_of_a_pass_is_no_whole_number_for_a_prior_that_is():
+    data, centre = jnp.arange(10.0), jnp.array(4.45)
+    grad = Minibatch(Summand(0, lambda x, y: y - x), Given(10))
+    np.testing.assert_allclose(full_pass(grad, centre, data).value, 0.5, rtol=1e-4)
+
+
+def test_an_anchor_beside_a_number_for_a_prior():
+    """Which stands for itself everywhere."""
+    data, centre = jnp.ones((10, 3)), jnp.zeros(())
+    grad = Minibatch(Summand(0.0, lambda x, y: y), Given(10))
+    anchored = ControlVariate(grad, centre, anchor=full_pass(grad, centre, data))
+    anchored.check(centre, data)
+    vector = Minibatch(Summand(jnp.zeros(2), lambda x, y: y[:2]), Given(10))
+    with pytest.raises(TypeError, match="anchor must have the structure"):
+        ControlVariate(vector, centre, anchor=anchored.anchor).check(centre, data)

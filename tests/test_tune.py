@@ -6,7 +6,16 @@ import numpy as np
 import optax
 import pytest
 
-from sgmc_jax import Cyclical, FunctionModel, PolynomialDecay, Uniform, find_mode
+from sgmc_jax import (
+    Cyclical,
+    FunctionModel,
+    LinearModel,
+    Minibatch,
+    PolynomialDecay,
+    Transformed,
+    Uniform,
+    find_mode,
+)
 
 KEY = jax.random.key(2)
 _rng = np.random.default_rng(5)
@@ -59,3 +68,14 @@ def test_schedules():
             PolynomialDecay(**wrong)
     with pytest.raises(ValueError, match="cycle_length"):
         Cyclical(0.1, cycle_length=0)
+
+
+def test_positions_and_data_of_other_precisions(x64):
+    """As `sample` takes them: float32 positions, and items in float64."""
+    model = LinearModel(lambda w: -0.5 * w @ w, lambda eta, y: -0.5 * (y - eta) ** 2)
+    data = np.float64(X), np.float64(Y)
+    start = jnp.zeros(3, jnp.float32)
+    assert find_mode(KEY, model, start, data, batcher=Uniform(10)).dtype == jnp.float32
+    changed = Transformed(model, "real")
+    grad = Minibatch(changed, Uniform(10))
+    assert grad.estimate(KEY, (), start, data)[0].value.dtype == jnp.float32

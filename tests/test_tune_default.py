@@ -8,10 +8,20 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from sgmc_jax import ControlVariate, Full, FunctionModel, LinearModel, Minibatch, hmc, sample
+from sgmc_jax import (
+    ControlVariate,
+    Euclidean,
+    Full,
+    FunctionModel,
+    LinearModel,
+    Minibatch,
+    Uniform,
+    hmc,
+    sample,
+)
 from sgmc_jax.combinators import Metropolis
 from sgmc_jax.models import HiddenMarkov, NormalEmission
-from sgmc_jax.tune import default_kernel, laplace, whiten
+from sgmc_jax.tune import Laplace, default, default_kernel, laplace, noise, whiten
 
 KEY = jax.random.key(21)
 SCALES = np.array([1e-3, 1.0, 30.0], np.float32)
@@ -139,3 +149,54 @@ def test_where_there_is_no_mode():
     ]:
         with pytest.raises((ValueError, FloatingPointError), match=message):
             default_kernel(KEY, model, jnp.ones(2), None)
+
+
+def correlated(num, dim, seed=0):
+    """Rows whose columns have correlations of a half, and the sum of a linear model's curvature."""
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=(num, 1)) + rng.normal(size=(num, dim))) / np.sqrt(2)
+    x = x.astype(np.float32)
+    return x, np.float64(x).T @ x + np.eye(dim)
+
+
+LINEAR = LinearModel(lambda w: -0.5 * jnp.sum(w**2), lambda eta, y: -0.5 * (y - eta) ** 2)
+
+
+def test_the_step_of_a_diagonal_scale_is_stable(monkeypatch):
+    """Directions that it leaves much curved: with h = .5 the chain would be thrown out of them."""
+    x, minus_hessian = correlated(2_000, 400)
+    data = x, x.sum(1)
+    fit = laplace(KEY, LINEAR, jnp.zeros(400), data)
+    scale = np.asarray(fit.space.scale)
+    steepest = np.linalg.eigvalsh(scale * minus_hessian * scale[:, None])[-1]
+    assert steepest > 4 / 0.5**2
+    monkeypatch.setattr(default, "choose_batcher", lambda *args: Uniform(50))
+    kernel = default_kernel(KEY, LINEAR, fit.mode, data, fit=fit)
+    np.testing.assert_allclose(kernel.step_size, 1.2 / np.sqrt(steepest), rtol=0.01)
+
+
+def test_the_noise_of_a_diagonal_scale(monkeypatch):
+    """The largest eigenvalue of its covariance, at points as far away as draws of the posterior."""
+    dim, num = 30, noise._PILOT
+    x, minus_hessian = correlated(num, dim)
+    data, scale = (x, x.sum(1)), 1 / np.sqrt(np.linalg.norm(minus_hessian, axis=1))
+    fit = Laplace(jnp.ones(dim), Euclidean(jnp.asarray(scale, jnp.float32)))
+    (there,) = noise._points(KEY, fit, Minibatch(LINEAR, Full()), data, 1)
+    away = np.float64(there) - 1
+    np.testing.assert_allclose(away @ minus_hessian @ away, dim, rtol=1e-3)
+    rows = num * x * (x @ away)[:, None] * scale
+    monkeypatch.setattr(jax.random, "uniform", lambda key, shape: (np.arange(num) + 0.5) / num)
+    found = noise._noise(KEY, LINEAR, fit, data, np.full(num, 1 / num), [there])
+    exact = np.linalg.eigvalsh(np.cov(rows.T, bias=True))[-1]
+    np.testing.assert_allclose(found, exact, rtol=0.02)
+
+
+@pytest.mark.full
+def test_a_search_that_ends_far_from_the_mode_is_told():
+    """Of many coordinates there are no Newton steps, and Adam goes some fifty units at most."""
+    rng = np.random.default_rng(0)
+    x = (1e-3 * rng.normal(size=(17_000, 260))).astype(np.float32)
+    y = (rng.random(17_000) < 1 / (1 + np.exp(-x @ rng.choice([-400.0, 400.0], 260)))).astype(float)
+    wide = LinearModel(lambda w: -0.5e-6 * w @ w, lambda eta, y: y * eta - jnp.logaddexp(0.0, eta))
+    with pytest.warns(UserWarning, match="the search for a mode ended some"):
+        laplace(KEY, wide, jnp.zeros(260), (x, y.astype(np.float32)))

@@ -234,3 +234,13 @@ def test_settings_that_are_arrays():
     arms = [arm._replace(setting={"scale": jnp.ones(2) * i}) for i, arm in enumerate(tuned.arms)]
     both = tuned._replace(arms=arms, setting=arms[1].setting)
     assert "| 1, 1 |" in both.table()
+
+
+@pytest.mark.parametrize("num_chains", [40, 64])
+def test_more_chains_than_the_judge_takes_draws(num_chains):
+    """Whose rounds are then a draw of each at least, with no step left unspent."""
+    setting = {"step_size": [1e-5, 1e-4]}
+    spent = 2 * 30 * num_chains
+    options = {"budget": spent, "num_chains": num_chains, "max_draws": 20}
+    tuned = grid_search(KEY, TARGET, langevin, setting, **ON_TARGET, **options)
+    assert tuned.evaluations == spent

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, hmc, sghmc, whiten
+from sgmc_jax.models import SeriesModel
 from tests.laws.moments import check_law, run_law
 
 COVARIANCE = np.array([[1.0, 18.0], [18.0, 400.0]])
@@ -70,3 +71,28 @@ WRONG = {
 def test_wrong_use_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_series_in_other_coordinates():
+    """Of a model of series with a support, and of what it does not take."""
+
+    class Rows(SeriesModel):
+        def logprior(self, position):
+            return -position["rate"]
+
+        def log_likelihood(self, position, series):
+            return jnp.sum(jnp.log(position["rate"]) - position["rate"] * series)
+
+        def window_loglik(self, position, window):
+            return window.share @ (jnp.log(position["rate"]) - position["rate"] * window.rows)
+
+        def check(self, position, data):
+            if np.any(np.asarray(data) < 0):
+                raise ValueError("rows must not be negative")
+
+    model, series = Transformed(Rows(), {"rate": "positive"}), jnp.full(99, 2.0)
+    # 100 z - (1 + 198) exp(z), whose curvature is 100 at the mode
+    space = whiten(model, {"rate": jnp.log(100 / 199)}, series)
+    np.testing.assert_allclose(space.cholesky, [[0.1]], rtol=1e-4)
+    with pytest.raises(ValueError, match="rows must not be negative"):
+        whiten(model, {"rate": jnp.zeros(())}, -series)

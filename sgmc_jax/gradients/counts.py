@@ -254,7 +254,8 @@ class SAGACounts(TableCounts):
         batcher: which items a step sees, each at most once.
 
     Raises:
-        TypeError: if the data is streamed (`Given`) or a batch may hold an item twice.
+        TypeError: if the data is streamed (`Given`), a batch may hold an item twice, or depends on
+            earlier ones (`Epoch`).
 
     Example: shapes raised to alpha / 2 are counted.
         >>> import jax, jax.numpy as jnp
@@ -265,6 +266,10 @@ class SAGACounts(TableCounts):
         >>> 0 <= int(kernel.step(jax.random.key(1), state, jnp.arange(9))[1].clipped) <= 2
         True
     """
+
+    def check(self, position: Position, data: Data) -> None:
+        self._kept.check_independent()
+        super().check(position, data)
 
     def _value(
         self, position: Position, counts: PyTree, change: PyTree, weighted: Callable[[], PyTree]

@@ -8,7 +8,7 @@ import jax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
-from .._types import Data, Estimate, Key, Position, as_keys
+from .._types import Data, Estimate, Estimator, Key, Position, as_keys
 from .wrapper import Wrapper
 
 
@@ -20,9 +20,15 @@ class Curvature(Wrapper):
 
     Args:
         inner: the estimator; its estimate is differentiated with its batch and its state fixed.
+
+    Raises:
+        TypeError: if what hides in the gradient, states or latent variables, stays as it is then.
     """
 
     evaluations: ClassVar[int] = 2
+
+    def __check_init__(self):
+        require_derivatives(self.inner)
 
     def init(self, key: Key, position: Position, data: Data) -> PyTree:
         return self.inner.init(key, position, data)
@@ -50,3 +56,14 @@ class Curvature(Wrapper):
 
     def check(self, position: Position, data: Data) -> None:
         self.inner.check(position, data)
+
+
+def require_derivatives(estimator: Estimator) -> None:
+    """Raise unless the estimate's derivatives are those of its expectation."""
+    declares = lambda x: hasattr(x, "differentiable")
+    for part in jax.tree.leaves(estimator, is_leaf=declares):
+        if not getattr(part, "differentiable", True):
+            raise TypeError(
+                f"the gradient of {type(part).__name__} has no derivatives: the laws of its hidden "
+                "variables stay as they are when the position moves"
+            )

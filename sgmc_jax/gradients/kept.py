@@ -103,6 +103,14 @@ class KeptLatents(eqx.Module):
                 f"got the batcher {type(self.batcher).__name__}"
             )
 
+    def check_independent(self) -> None:
+        """Raise unless a batch may be any, whatever items the table has of late."""
+        if not self.batcher.independent:
+            raise TypeError(
+                f"{self.owner} needs batches that do not depend on earlier ones, whose items have "
+                f"fresher rows, got the batcher {type(self.batcher).__name__}: let it be Uniform"
+            )
+
     def _drawn(
         self, key: Any, bstate: PyTree, index: Array, position: Position, data: Data
     ) -> KeptState:

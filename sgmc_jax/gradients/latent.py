@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import optax
@@ -67,6 +67,7 @@ class LatentMinibatch(BatchEstimator):
     model: Model
     latent: Latent
     batcher: Batcher
+    differentiable: ClassVar[bool] = False  # latent variables stay where they are
 
     def __check_init__(self):
         _check_parts(self.model, self.latent, self.batcher)
@@ -149,6 +150,7 @@ class LatentTable(Estimator):
     model: Model
     latent: Latent
     batcher: Batcher
+    differentiable: ClassVar[bool] = False  # latent variables stay where they are
 
     def __check_init__(self):
         _check_parts(self.model, self.latent, self.batcher)

@@ -72,8 +72,9 @@ class SAGA(Estimator):
             up, so that they double the cost of a step's sum at most.
 
     Raises:
-        TypeError: if the estimator is no `Minibatch`, the data is streamed (`Given`), or a batch
-            may hold an item twice.
+        TypeError: if the estimator is no `Minibatch`, the data is streamed (`Given`), a batch may
+            hold an item twice, or depends on earlier ones (`Epoch`): items that it has passed by
+            have the oldest terms, which would be taken for those of all.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -103,6 +104,7 @@ class SAGA(Estimator):
         if self.refresh_every is not None:
             _checks.whole("refresh_every", self.refresh_every)
         self._kept.check()
+        self._kept.check_independent()
 
     @property
     def independent(self) -> bool:

@@ -35,15 +35,16 @@ def _all_rows() -> type:
     from numpyro.primitives import _PYRO_STACK, Messenger, plate
 
     class AllRows(Messenger):
-        """A plate has all of the rows that the model is given; without a name, every plate."""
+        """A plate has all of the rows that the model is given, every other all of its own."""
 
         def __init__(self, name: str | None, rows: int | None):
             super().__init__()
             self.name, self.rows = name, rows
 
         def process_message(self, msg: Any) -> None:
-            if msg["type"] == "plate" and self.name in (None, msg["name"]):
-                rows = msg["args"][0] if self.rows is None else self.rows
+            if msg["type"] == "plate":
+                own = self.rows is not None and msg["name"] == self.name
+                rows = self.rows if own else msg["args"][0]
                 msg["args"], msg["value"] = (rows, rows), jnp.arange(rows)
             if msg["type"] not in ("sample", "subsample") or self.name is None:
                 return
@@ -59,7 +60,7 @@ def _all_rows() -> type:
 def all_rows(plate: str | None, rows: int | None) -> Any:
     """A handler under which the plate of that name has so many rows, whatever it says.
 
-    Without a name, of items along an axis, every plate has as many as it says.
+    Every other has as many as it says, and takes no subset of them.
     """
     return _all_rows()(plate, None if plate is None else rows)
 

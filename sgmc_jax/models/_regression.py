@@ -69,7 +69,7 @@ class LabelRegression(LinearModel):
     def start(self, data: tuple[Float[Array, "n d"], Any]) -> Array:
         """A position to begin from: all weights zero."""
         x, _ = _as_pair(data, type(self).__name__)
-        return jnp.zeros(self._shape(x), jnp.result_type(x, float))
+        return jnp.zeros(self._shape(x), jnp.result_type(x, float, jnp.float32))
 
     def predict(self, draws: Array, x: Float[Array, "n d"]) -> Array:
         """The posterior mean of each item's probabilities.
@@ -99,7 +99,7 @@ class LabelRegression(LinearModel):
         steps are stable for h < 2 / M, and steps of ABOBA and its kin for h < 2 / sqrt(M).
         """
         x, _ = _as_pair(data, type(self).__name__)
-        x = x.astype(jnp.result_type(x, float))
+        x = x.astype(jnp.result_type(x, float, jnp.float32))
         steepest = 0.25 if len(self._shape(x)) == 1 else 0.5
         low = 1 / self.prior_variance
         return low, steepest * jnp.linalg.eigvalsh(x.T @ x)[-1] + low

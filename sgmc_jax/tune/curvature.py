@@ -18,11 +18,14 @@ from ..batching import Full, Uniform, Window
 from ..collective import leading_axis
 from ..gradients import Minibatch
 from ..model import Model
-from ..models import SeriesModel
+from ..models.series import SeriesModel, is_series
+from ..spaces import Euclidean
+from ..transformed import Transformed
 
 DENSE = 256  # the largest dimension in which a Hessian is computed entry by entry
 ENOUGH = 16_384  # items that it is computed from
 _PROBES = 32
+_ITERATIONS = 30  # of the power method
 
 
 def num_items(data: Data) -> int:
@@ -32,7 +35,7 @@ def num_items(data: Data) -> int:
 
 def exactly(model: Model) -> Minibatch:
     """The estimator of the gradient from all of the data."""
-    return Minibatch(model, Window(None) if isinstance(model, SeriesModel) else Full())
+    return Minibatch(model, Window(None) if is_series(model) else Full())
 
 
 class WholeSeries(Model):
@@ -46,12 +49,18 @@ class WholeSeries(Model):
     def loglik(self, position: Position, item: Any) -> Array:
         return self.model.log_likelihood(position, item)
 
+    def check(self, position: Position, data: Data) -> None:
+        self.model.check(position, jax.tree.map(lambda x: x[0], data))
+
 
 def curved(model: Model, data: Data) -> tuple[Model, Data]:
     """The model, and its data, whose gradients have the derivatives of the log density."""
-    if isinstance(model, SeriesModel):
-        return WholeSeries(model), jax.tree.map(lambda x: jnp.asarray(x)[None], data)
-    return model, data
+    if not is_series(model):
+        return model, data
+    if isinstance(model, Transformed):
+        inner, data = curved(model.model, data)
+        return eqx.tree_at(lambda own: own.model, model, inner), data
+    return WholeSeries(model), jax.tree.map(lambda x: jnp.asarray(x)[None], data)
 
 
 def on_batch(model: Model, data: Data) -> Minibatch:
@@ -74,6 +83,45 @@ def row_norms(key: Any, grad: Estimator, position: Position, data: Data) -> Floa
     product = _product(batch_key, grad, position, data)
     signs = jax.random.rademacher(probe_key, (_PROBES, _tree.size(position)), float)
     return jnp.sqrt(jnp.mean(jax.lax.map(product, signs) ** 2, axis=0))
+
+
+@eqx.filter_jit
+def along(key: Any, grad: Estimator, position: Position, data: Data, v: Position) -> Array:
+    """`-v' H v`, from one batch."""
+    flat, _ = ravel_pytree(v)
+    return flat @ _product(key, grad, position, data)(flat)
+
+
+@eqx.filter_jit
+def largest(
+    key: Any, grad: Estimator, position: Position, data: Data, scale: Float[Array, " d"]
+) -> Array:
+    """The largest eigenvalue, in size, of `-S H S` with the diagonal matrix S, from one batch."""
+    batch_key, start_key = jax.random.split(key)
+    product = _product(batch_key, grad, position, data)
+    return power_method(start_key, lambda v: scale * product(scale * v), len(scale), scale.dtype)
+
+
+def power_method(key: Any, product: Callable, size: int, dtype: Any) -> Array:
+    """The norm of A v / |v| after some steps v <- A v of a symmetric matrix."""
+
+    def step(_: Any, loop: tuple[Array, Array]) -> tuple[Array, Array]:
+        v, _ = loop
+        ahead = product(v)
+        norm = jnp.sqrt(jnp.sum(ahead**2))
+        return ahead / jnp.maximum(norm, jnp.finfo(dtype).tiny), norm
+
+    start = jax.random.normal(key, (size,), dtype)
+    start = start / jnp.sqrt(jnp.sum(start**2))
+    return jax.lax.fori_loop(0, _ITERATIONS, step, (start, jnp.zeros((), dtype)))[1]
+
+
+def diagonal(space: Euclidean, x: Position) -> Float[Array, " d"]:
+    """The diagonal of S, of a space whose S is a diagonal matrix."""
+    scale = 1.0 if space.scale is None else space.scale
+    if jax.tree.structure(scale) != jax.tree.structure(x):
+        return jnp.full(_tree.size(x), scale, jnp.result_type(*jax.tree.leaves(x)))
+    return ravel_pytree(jax.tree.map(lambda s, x: jnp.broadcast_to(s, jnp.shape(x)), scale, x))[0]
 
 
 def _product(key: Any, grad: Estimator, position: Position, data: Data) -> Callable:

@@ -15,13 +15,14 @@ from ..batching import Given
 from ..gradients import ControlVariate, Minibatch
 from ..kernels import hmc, sghmc
 from ..model import Model
-from ..models import SeriesModel
-from .curvature import exactly, num_items
+from ..models.series import is_series
+from .curvature import diagonal, exactly, largest, num_items, on_batch
 from .laplace import Laplace, laplace
 from .noise import choose_batcher, noise_of_batches
 from .passes import full_pass, passes_to_tune, sample_of_pass
 
 _STEP_SIZE, _FRICTION = 0.5, 1.0  # in units in which the posterior has covariance I
+_TURN = 1.2  # h times the root of a curvature, of which less than 2 is stable
 _EXCESS = 0.05  # of the variances, by the noise of minibatches
 _FEW_ITEMS = 2_000
 
@@ -42,6 +43,9 @@ def default_kernel(
 
     and where n would be more than a quarter of N, or N is below 2,000, so that a pass costs little,
     the exact one: `hmc(Minibatch(model, Full()), h, L, space=space)`, h L being about 1.5.
+
+    In more than 256 dimensions the scale is diagonal, and leaves directions that are more curved,
+    up to l times: there h = 1.2 / sqrt(l), if that is below .5.
 
     Streamed data come in batches of their own size n, to which the noise is brought down by
 
@@ -98,24 +102,35 @@ def default_kernel(
     if passes is not None:
         return _of_batches(noise_key, model, fit, passes)
     size = num_items(data)
-    if size >= _FEW_ITEMS and not isinstance(model, SeriesModel):
-        batcher = choose_batcher(noise_key, model, fit, data, 2 * _FRICTION * _EXCESS / _STEP_SIZE)
+    if size >= _FEW_ITEMS and not is_series(model):
+        step_size = _stable(noise_key, on_batch(model, data), fit, data)
+        batcher = choose_batcher(noise_key, model, fit, data, 2 * _FRICTION * _EXCESS / step_size)
         if 4 * batcher.cost.items < size:
             grad = ControlVariate(Minibatch(model, batcher), fit.mode)
-            return sghmc(grad, _STEP_SIZE, _FRICTION, space=fit.space)
+            return sghmc(grad, step_size, _FRICTION, space=fit.space)
     # the error of a leapfrog trajectory grows with the dimension
-    step_size = min(_STEP_SIZE, 1.2 * _tree.size(fit.mode) ** -0.25)
+    step_size = min(_STEP_SIZE, _TURN * _tree.size(fit.mode) ** -0.25)
     return hmc(exactly(model), step_size, round(1.5 / step_size), space=fit.space)
+
+
+def _stable(key: Any, grad: Minibatch, fit: Laplace, data: Data) -> float:
+    """The step size, smaller where a diagonal scale leaves directions that are much curved."""
+    if fit.space.cholesky is not None:
+        return _STEP_SIZE
+    key = jax.random.fold_in(key, 1)
+    steepest = float(largest(key, grad, fit.mode, data, diagonal(fit.space, fit.mode)))
+    return min(_STEP_SIZE, _TURN / math.sqrt(steepest)) if steepest > 0 else _STEP_SIZE
 
 
 def _of_batches(key: Any, model: Model, fit: Laplace, passes: Callable[[], Iterator]) -> Kernel:
     """Of batches of a given size, the friction takes up the noise, and then the step size does."""
     sample_key, noise_key = jax.random.split(key)
     sample = sample_of_pass(sample_key, passes)
-    noise, step_size = noise_of_batches(noise_key, model, fit, sample), _STEP_SIZE
+    noise = noise_of_batches(noise_key, model, fit, sample)
+    step_size = _stable(noise_key, Minibatch(model, Given(sample.size)), fit, sample.items)
     friction = max(_FRICTION, step_size * noise / (2 * _EXCESS))
     if friction * step_size > 1:
-        step_size = math.sqrt(2 * _EXCESS / noise)
+        step_size = min(step_size, math.sqrt(2 * _EXCESS / noise))
         friction = 1 / step_size
     grad = Minibatch(model, Given(sample.size))
     anchor = full_pass(grad, fit.mode, passes)

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PyTree
 from .. import _checks, _returned
 from .._types import Data, Estimator, Keys, Position
 from ..diagnostics import ess, ksd
+from ..gradients.curvature import require_derivatives
 from ..model import Model
 from .curvature import curved, diagonal_scale, exactly, on_batch
 
@@ -105,8 +106,9 @@ def _scale(key: Any, model: Model | Estimator, position: Position, data: Data) -
         model, data = curved(model, data)
     grad = on_batch(model, data) if isinstance(model, Model) else model
     try:
+        require_derivatives(grad)
         return diagonal_scale(key, grad, position, data)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"scale must be given: {error}") from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from .curvature import (
     ENOUGH,
     cholesky_of_inverse,
     curved,
+    diagonal,
     diagonal_scale,
     hessian,
     num_items,
@@ -32,6 +34,8 @@ from .curvature import (
 from .mode import exact_estimate, find_mode
 from .passes import exact_of_passes, passes_to_tune, sample_of_pass
 
+_TOLERANCE = 1e-4  # of the gradient of an item, in the search
+_FAR = 3.0
 _CLOSE = 0.1  # posterior standard deviations between the mode and where the search ends
 _NEWTON_STEPS = 20
 _HALVINGS = 12
@@ -82,7 +86,8 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
     until the step is below a tenth of a posterior standard deviation; the scale is the Cholesky
     factor of H^-1. That takes few passes over all of the data, however many items it has. In more
     dimensions the mode is that of `find_mode` with minibatches, if there are many items, and the
-    scale is diagonal: one over the root of the norm of each row of H.
+    scale is diagonal: one over the root of the norm of each row of H. A warning tells if the
+    gradient there, in units of the posterior, is above 3 in the root mean square.
 
     Args:
         key: a random key, for the batches.
@@ -129,18 +134,25 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
             mode = find_mode(mode_key, model, position, data)
             return Laplace(mode, Euclidean(diagonal_scale(key, batch, mode, some)))
         return _newton(key, exact, batch, find_mode(mode_key, model, position, some), some)
+    rows = num_items(data)
     model, data = curved(model, data)
     size, batch = num_items(data), on_batch(model, data)
+    # of a series, which is one item, the gradient is not divided by the number of its rows
+    close = _TOLERANCE * max(1, rows // max(1, size))
     if _tree.size(position) > DENSE:
         batcher = Uniform(max(1, size // 100)) if size > ENOUGH else None
-        mode = find_mode(mode_key, model, position, data, batcher=batcher)
-        return Laplace(mode, Euclidean(diagonal_scale(key, batch, mode, data)))
+        mode = find_mode(mode_key, model, position, data, batcher=batcher, tolerance=close)
+        space = Euclidean(diagonal_scale(key, batch, mode, data))
+        _warn_if_far(space, mode, _exact(Minibatch(model, Full()), mode, data))
+        return Laplace(mode, space)
     some = data
     if size > ENOUGH:
         index = jax.random.choice(subset_key, size, (ENOUGH,), replace=False)
         some = jax.tree.map(lambda x: jnp.asarray(x)[index], data)
     exact = partial(_exact, Minibatch(model, Full()), data=data)
-    return _newton(key, exact, batch, find_mode(mode_key, model, position, some), data)
+    return _newton(
+        key, exact, batch, find_mode(mode_key, model, position, some, tolerance=close), data
+    )
 
 
 def _newton(key: Any, exact: Callable, batch: Estimator, position: Position, data: Data) -> Laplace:
@@ -161,6 +173,19 @@ def _newton(key: Any, exact: Callable, batch: Estimator, position: Position, dat
 
 
 _exact = eqx.filter_jit(exact_estimate)
+
+
+def _warn_if_far(space: Euclidean, mode: Position, here: Estimate) -> None:
+    """Tell of a search, without Newton steps, that ended far from a mode."""
+    white = diagonal(space, mode) * ravel_pytree(here.value)[0]
+    distance = float(jnp.sqrt(jnp.mean(white**2)))
+    if not distance < _FAR:
+        warnings.warn(
+            f"the search for a mode ended some {distance:.2g} posterior standard deviations away, "
+            "in the mean square over coordinates: control variates there have much noise; give a "
+            "better position",
+            stacklevel=3,
+        )
 
 
 def _uphill(

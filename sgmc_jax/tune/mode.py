@@ -54,7 +54,7 @@ def find_mode(
         batcher: minibatches instead of all data, e.g. `Uniform(1000)`, or `Given(total)` for those
             of a stream; `Window(None)` for all of a series.
         optimizer: any gradient transformation of optax for minimising, in place of the default.
-        num_steps: the most steps; 200 with all data and 2,000 with minibatches by default.
+        num_steps: the most steps; 200 of L-BFGS and 2,000 of an optimizer by default.
         tolerance: see above; only with all data and the default optimiser.
 
     Returns:
@@ -193,7 +193,7 @@ def _steps(
         count = span[0] + i
         keys = Keys(key, jax.random.fold_in(key, count), count)
         estimate, estate = grad.estimate(keys, estate, x, batch)
-        gradient = jax.tree.map(lambda g: (-g / size).astype(g.dtype), estimate.value)
+        gradient = jax.tree.map(lambda g, x: (-g / size).astype(x.dtype), estimate.value, x)
         updates, state = rule.update(gradient, state, x)
         return optax.apply_updates(x, updates), state, estate
 

@@ -18,7 +18,7 @@ from ..batching import Given
 from ..collective import Shard, leading_axis
 from ..gradients import Minibatch
 from ..model import Model
-from ..models import SeriesModel
+from ..models.series import is_series
 from ..runner.stream import as_arrays, check_like, of_one_item, padded, passes_of
 from .curvature import ENOUGH
 
@@ -90,7 +90,8 @@ def full_pass(grad: BatchEstimator, centre: Position, data: Data) -> Estimate:
 
 def _rounded(grad: BatchEstimator, position: Position, total: Estimate) -> Estimate:
     form = jax.eval_shape(grad.prior, position)
-    return jax.tree.map(lambda x, like: jnp.asarray(x, like.dtype), total, form)
+    real = lambda like: jnp.promote_types(like.dtype, jnp.float32)  # a prior may be whole numbers
+    return jax.tree.map(lambda x, like: jnp.asarray(x, real(like)), total, form)
 
 
 def exact_of_passes(
@@ -145,7 +146,7 @@ def passes_to_tune(model: Model, data: Data) -> Callable[[], Iterator] | None:
         TypeError: if the data are streamed and have no passes, or are a series.
     """
     passes = passes_of(data)
-    if passes is not None and isinstance(model, SeriesModel):
+    if passes is not None and is_series(model):
         raise TypeError(f"data must be arrays for {type(model).__name__}, whose rows have an order")
     if passes is None and (callable(data) or isinstance(data, Iterator)):
         raise TypeError(

@@ -120,7 +120,9 @@ class Race:
         runs = [racer.run for racer in group if racer.run is not None]
         if not runs:
             for racer in group:
-                racer.thin = max(1, num_steps * self.num_chains // (2 * self.judge.max_draws))
+                thin = num_steps * self.num_chains // (2 * self.judge.max_draws)
+                # of more chains than draws the judge takes some: a round is a draw of each at least
+                racer.thin = min(max(1, thin), num_steps) if 2 * thin <= num_steps else num_steps
         thin = group[0].thin
         with warnings.catch_warnings():
             # of chains that did not stay finite: what they are for is to be told by an arm

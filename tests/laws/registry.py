@@ -443,7 +443,7 @@ CASES = [
     _on("sgld density", lambda h: sgld(StochasticDensity(logdensity, Uniform(5)), h)),
     _on("sgld weighted", lambda h: sgld(Minibatch(MODEL, Weighted(5, SHARES)), h)),
     _on("sgld saga", lambda h: sgld(SAGA(PLAIN), h)),
-    _on("sgld linear saga", lambda h: sgld(SAGA(Minibatch(LINEAR, Epoch(7))), h)),
+    _on("sgld linear saga", lambda h: sgld(SAGA(Minibatch(LINEAR, Uniform(7))), h)),
     _on("sgld stratified", lambda h: sgld(Minibatch(MODEL, Stratified(7, STRATA)), h)),
     _on("sgld switched", lambda h: sgld(ControlVariate(PLAIN, ZERO + 0.9, radius=0.3), h)),
     Case("sgld window", lambda h: sgld(Minibatch(WINDOWED, Window(7, 3, 2)), h), ZERO, Y),

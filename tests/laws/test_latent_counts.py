@@ -278,5 +278,8 @@ def test_bad_input_is_refused():
     ):
         with pytest.raises(TypeError, match="needs all of the data and batches without repeated"):
             sample(KEY, scir(estimator, 0.1), CENTRE, WORDS, num_steps=1)
+    with pytest.raises(TypeError, match="SAGACounts needs batches that do not depend.*Epoch"):
+        kernel = scir(SAGACounts(allocate, 1.0, Epoch(2)), 0.1)
+        sample(KEY, kernel, CENTRE, WORDS, num_steps=1)
     with pytest.raises(ValueError, match="batch_size must be at most.*got 9 for 8"):
         sample(KEY, scir(TableCounts(allocate, 1.0, Uniform(9)), 0.1), CENTRE, WORDS, num_steps=1)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sgmc_jax import Full, FunctionModel, Minibatch, Uniform, psgld, sample
+from sgmc_jax import Full, FunctionModel, Minibatch, Uniform, Window, psgld, sample
 from sgmc_jax.gradients.curvature import Curvature
+from sgmc_jax.models import HiddenMarkov, NormalEmission
 from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
@@ -170,6 +171,14 @@ def test_the_mean_over_signs_is_the_diagonal_of_the_derivative():
     different = np.unique(values.round(4), axis=0)
     np.testing.assert_allclose(different.mean(0), -np.diag(matrix), rtol=1e-4)
     assert len(different) == 2
+
+
+def test_gamma_of_gradients_with_hidden_states_is_refused():
+    """Their laws stand still in the derivative, which was twice the true one for two states."""
+    grad = Minibatch(HiddenMarkov(2, NormalEmission()), Window(None))
+    with pytest.raises(TypeError, match="the gradient of HiddenMarkov has no derivatives"):
+        psgld(grad, 1e-3, gamma=True)
+    psgld(grad, 1e-3)
 
 
 def test_a_letter_without_a_curvature_is_refused():

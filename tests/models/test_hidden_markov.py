@@ -497,3 +497,12 @@ def test_what_does_not_fit_is_refused(name):
     make, message = BAD[name]
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+@pytest.mark.parametrize("rates", [(1e-8, 1e-8), (1e-7, 3e-7), (1e-12, 0.5), (0.3, 0.6)])
+def test_the_stationary_law_of_persistent_states_in_float32(rates):
+    """1 - P_ii has no digits where rates are small."""
+    up, down = rates
+    transition = jnp.array([[1 - up, up], [down, 1 - down]], jnp.float32)
+    law = forward_backward.stationary(transition)
+    np.testing.assert_allclose(law, np.array([down, up]) / (up + down), rtol=1e-5)

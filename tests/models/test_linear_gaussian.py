@@ -338,6 +338,10 @@ BAD = {
         lambda: one(known={"state_noise": -np.eye(1)}),
         "state_noise must be positive definite",
     ),
+    "a factor": (
+        lambda: m.LinearGaussianStateSpace(2, 1, known={"state_noise": [[1.0, 0.0], [0.5, 1.0]]}),
+        "state_noise must be symmetric",
+    ),
     "initial": (lambda: one(initial=(0.0, 1.0)), r"initial must be a mean and a covariance"),
     "singular": (
         lambda: one(initial=(np.zeros(1), np.zeros((1, 1)))),

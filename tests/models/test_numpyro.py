@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from sgmc_jax import (
     ControlVariate,
@@ -401,3 +402,22 @@ def test_posteriors_are_those_of_nuts(name):
         mean, sd = theirs[site].mean((0, 1)), theirs[site].std((0, 1))
         gap = np.abs(draws.mean((0, 1)) - mean)
         assert np.all(gap < 0.1 * sd + 1e-6), (site, gap / sd)
+
+
+def test_other_plates_have_all_of_their_rows():
+    """A plate that takes a subset of its own had one and the same for ever."""
+    import numpyro
+    import numpyro.distributions as dist
+
+    def model(x, z):
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        with numpyro.plate("rows", len(x)):
+            numpyro.sample("x", dist.Normal(mu, 1), obs=x)
+        with numpyro.plate("others", len(z), subsample_size=5) as i:
+            numpyro.sample("z", dist.Normal(mu, 1), obs=z[i])
+
+    x, z = np.arange(4.0), np.linspace(-3, 8, 50)
+    made, mu = from_numpyro(model, x, z, plate="rows"), 0.4
+    wanted = norm.logpdf(mu) + norm.logpdf(x, mu).sum() + norm.logpdf(z, mu).sum()
+    found = made.logdensity({"mu": jnp.array(mu)}, made.data(x, z))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)

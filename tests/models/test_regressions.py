@@ -207,3 +207,10 @@ def test_two_labels_of_any_type_are_labels(dtype):
 def test_labels_in_a_list():
     for model, y, w in ((LOGISTIC, BINARY, np.ones(2)), (SOFTMAX, LABELS, np.eye(2, 3))):
         assert model.log_loss(w, (X, y.tolist())) == model.log_loss(w, (X, y))
+
+
+def test_a_start_for_features_of_half_precision():
+    """Positions of which small steps would be rounded away."""
+    data = np.ones((100_000, 3), np.float16), np.zeros(100_000, int)
+    assert LogisticRegression().start(data).dtype == jnp.float32
+    np.testing.assert_allclose(LogisticRegression().curvature_bounds(data)[1], 75_000, rtol=1e-3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sgmc_jax import Full, Given, LatentTable, Sphere, Uniform, gsgnht, sample, sggmc
+from sgmc_jax import Full, Given, LatentTable, Sphere, Uniform, gmc, gsgnht, sample, sggmc
 from sgmc_jax.models import SphericalAdmixture
 from sgmc_jax.models.spherical import density
 from sgmc_jax.models.spherical.density import GivenProportions
@@ -215,6 +215,12 @@ def test_other_bad_input_is_refused():
         sample(KEY, kernel, 2 * TOPICS, DOCUMENTS, num_steps=1)
     with pytest.raises(TypeError, match="LatentTable needs all of the data"):
         sample(KEY, sggmc(SAM.topics(Given(9)), Sphere(), 0.01), TOPICS, DOCUMENTS, num_steps=1)
+    marginal = gmc(SAM.marginal(KEY), Sphere(), 0.1, 2)
+    with pytest.raises(TypeError, match="data must be documents as SphericalAdmixture.documents"):
+        sample(KEY, marginal, TOPICS, COUNTS, num_steps=1)
+    for other in (kernel, marginal):
+        with pytest.raises(ValueError, match=r"position must be topics, of shape \(3, 7\), got"):
+            sample(KEY, other, TOPICS[:2], DOCUMENTS, num_steps=1)
     start = {"topics": TOPICS, "proportions": np.full((D - 1, K), 1 / K, np.float32)}
     with pytest.raises(ValueError, match=r"position\['proportions'\] must be of shape \(9, 3\)"):
         sample(KEY, SAM.block_gibbs(0.1), start, DOCUMENTS, num_steps=1)

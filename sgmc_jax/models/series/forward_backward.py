@@ -94,6 +94,13 @@ def most_likely(
 
 
 def stationary(transition: Float[Array, "k k"]) -> Float[Array, " k"]:
-    """The law pi = pi P, from pi (I - P + 1 1') = 1'."""
+    """The law pi = pi P, whose sum is 1 in place of the last equation."""
     size = len(transition)
-    return jnp.linalg.solve((jnp.eye(size) - transition + 1).T, jnp.ones(size))
+    # 1 - P_ii is what goes elsewhere: the difference has no digits where that is little
+    away = jnp.where(jnp.eye(size, dtype=bool), 0, transition)
+    flow = (jnp.diag(jnp.sum(away, axis=1)) - away).at[:, -1].set(1)
+    # small rates have small equations
+    scale = jnp.max(jnp.abs(flow), axis=0)
+    scale = jax.lax.stop_gradient(jnp.where(scale > 0, scale, 1))
+    right = jnp.zeros(size, flow.dtype).at[-1].set(1)
+    return jnp.linalg.solve((flow / scale).T, right)

@@ -310,8 +310,11 @@ def _matrices(
 
 
 def _definite(name: str, value: Array) -> None:
-    """Raise unless a concrete covariance is positive definite."""
+    """Raise unless a concrete covariance is symmetric and positive definite."""
     if not _checks.is_concrete(value):
         return
-    if not np.min(np.linalg.eigvalsh(np.asarray(value, np.float64))) > 0:
-        raise ValueError(f"{name} must be positive definite, got {np.asarray(value)}")
+    matrix = np.asarray(value, np.float64)
+    if not np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-6 * np.max(np.abs(matrix))):
+        raise ValueError(f"{name} must be symmetric, got {matrix}")
+    if not np.min(np.linalg.eigvalsh(matrix)) > 0:
+        raise ValueError(f"{name} must be positive definite, got {matrix}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from ..._types import Position
 from ...batching import SeriesWindow
 from ...collective import leading_axis
 from ...model import Model
+from ...transformed import Transformed
 
 
 class SeriesModel(Model):
@@ -45,6 +46,8 @@ class SeriesModel(Model):
         >>> float(grad.estimate(jax.random.key(0), (), jnp.zeros(()), series)[0].value)
         3.0
     """
+
+    differentiable: ClassVar[bool] = False  # in gradients the states' laws stand still
 
     @abstractmethod
     def log_likelihood(self, position: Position, series: PyTree) -> Array:
@@ -97,3 +100,14 @@ def check_shapes(name: str, position: Any, wanted: PyTree) -> None:
     same = jax.tree.structure(got, is_leaf=is_shape) == jax.tree.structure(wanted, is_leaf=is_shape)
     if not same or got != wanted:
         raise ValueError(f"position of {name} must have the shapes {wanted}, got {got}")
+
+
+def is_series(model: Any) -> bool:
+    """Whether it is a model of series, in whatever coordinates.
+
+    Example:
+        >>> from sgmc_jax.models import HiddenMarkov, NormalEmission
+        >>> is_series(Transformed(HiddenMarkov(2, NormalEmission()), "real"))
+        True
+    """
+    return isinstance(model.model if isinstance(model, Transformed) else model, SeriesModel)

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ... import _checks
+from ... import _checks, _returned
 from ..._types import Estimate, Position
 from ...arrays import product
 from ...bessel import log_bessel_series
 from ...model import Model
-from .documents import UnitVectors, dense
+from .documents import UnitVectors, check_vectors, dense
 
 _NUMBERS = 2**25  # of documents in full at once
 _FEW = 32  # words of a vocabulary for one of a document, from which on most of it is left out
@@ -69,6 +69,13 @@ class TopicModel(Model):
     def loglik(self, position: Position, item: Any) -> Array:
         return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
 
+    def check(self, position: Position, data: Any) -> None:
+        wanted = self.prior_law.num_topics, self.prior_law.vocabulary
+        if isinstance(position, tuple | list | dict) or jnp.shape(position) != wanted:
+            raise ValueError(
+                f"position must be topics, of shape {wanted}, got {_returned.describe(position)}"
+            )
+
 
 class GivenProportions(TopicModel):
     """log p(topics, v | theta): items are pairs of a document and its proportions (draws, K).
@@ -114,6 +121,10 @@ class Marginal(TopicModel):
     """
 
     theta: Float[Array, "n k"]
+
+    def check(self, position: Position, data: Any) -> None:
+        super().check(position, data)
+        check_vectors(data, self.prior_law.vocabulary)
 
     def loglik_batch(self, position: Position, items: Any) -> Array:
         theta = self.theta.astype(position.dtype)
