@@ -90,8 +90,9 @@ def unwrapped(x: Any) -> Any:
     """Whole numbers of the host that may be too long for int32 as floating ones."""
     if isinstance(x, int | np.integer) and not isinstance(x, bool):
         return float(x)
-    wide = isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.dtype.itemsize > 4
-    return x.astype(np.float64) if wide else x
+    whole = isinstance(x, np.ndarray) and x.dtype.kind in "iu"
+    narrowed = whole and jax.dtypes.canonicalize_dtype(x.dtype) != x.dtype
+    return x.astype(np.float64) if narrowed else x
 
 
 def real(name: str) -> Callable[[Any], Array]:

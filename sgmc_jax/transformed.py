@@ -131,12 +131,12 @@ class Transformed(Model):
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
         x, pull = jax.vjp(self.constrain, position)
         there = self.model.weighted_sum(x, items, weight)
-        value = jax.tree.map(lambda g, x: g.astype(x.dtype), there.value, x)
-        return Estimate(pull(value)[0], there.logdensity)
+        return Estimate(pull(_like(there.value, x))[0], there.logdensity)
 
     def per_item(self, position: Position, items: PyTree) -> PyTree:
         x, pull = jax.vjp(self.constrain, position)
-        return jax.vmap(lambda gradient: pull(gradient)[0])(self.model.per_item(x, items))
+        each = self.model.per_item(x, items)
+        return jax.vmap(lambda gradient: pull(_like(gradient, x))[0])(each)
 
     def check(self, position: Position, data: PyTree) -> None:
         self.model.check(self.constrain(position), data)
@@ -205,3 +205,8 @@ def _inverse(bijector: Bijector, x: Array, where: str) -> Array:
 def _describe(bijector: Bijector) -> str:
     owner = getattr(bijector, "bijector", bijector)
     return type(owner).__name__
+
+
+def _like(gradient: PyTree, x: PyTree) -> PyTree:
+    """In the precision of the position, which that of the items may differ from."""
+    return jax.tree.map(lambda g, x: g.astype(x.dtype), gradient, x)

@@ -33,7 +33,7 @@ def run(options: Options) -> str:
     theta = done.state.position.shared["parameters"]
     images = plot_features(theta, (19, 19), counts=done.state.sums.counts)
     images[0].figure.savefig(options.out / "figure7.png", dpi=120)
-    explained = 1 - float(noise[-1]) ** 2 / float(np.mean(x**2))
+    explained = 1 - float(noise[-1]) ** 2
     row = [len(x), 32, num, int(active[-1]), f"{noise[-1]:.3f}", f"{explained:.2f}"]
     header = [
         "faces",

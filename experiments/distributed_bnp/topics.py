@@ -18,7 +18,7 @@ from sgmc_jax.evaluation import (
     word_probabilities,
 )
 
-from ..common import Options, load, table
+from ..common import Options, load, table, vocabulary
 
 ETA, DRAWS, THIN, LONGEST = 0.1, 10, 5, 200
 

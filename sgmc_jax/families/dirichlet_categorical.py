@@ -115,10 +115,11 @@ class DirichletCategorical(Family):
         wanted = max(entropy - np.log(number), entropy / 2)
         log_gap = lambda t: _mean_entropy(np.exp(t), len(counts)) - wanted
         low, high = np.log([_SMALLEST, _LARGEST])
-        # all words alike and one topic for them, or few of a vast vocabulary: the last one
-        nearest = low if log_gap(low) >= 0 else high
-        inside = log_gap(low) < 0 < log_gap(high)
-        root = root_scalar(log_gap, bracket=(low, high)).root if inside else nearest
+        # there is no root if words are all alike and not shared, or few of a vast vocabulary
+        if log_gap(low) >= 0 or log_gap(high) <= 0:
+            root = low if log_gap(low) >= 0 else high
+        else:
+            root = root_scalar(log_gap, bracket=(low, high)).root
         return cls(np.exp(root), size=family.size)
 
     @property

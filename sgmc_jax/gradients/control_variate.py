@@ -198,7 +198,6 @@ class ControlVariate(BatchEstimator):
         self.inner.check(position, data)
         if self.anchor is not None:
             form = jax.eval_shape(self.inner.prior, self.centre)  # has the form of the sum
-            if jax.tree.structure(form) == jax.tree.structure(self.anchor):
-                # but for a number, which stands for itself everywhere
-                form = jax.tree.map(lambda p, a: p if jnp.shape(p) else a, form, self.anchor)
+            if form.logdensity is None and jnp.shape(form.value) == ():
+                form = self.anchor  # of a `Summand` a number stands for itself everywhere
             _returned.like("anchor", self.anchor, form, "the sum over the items")

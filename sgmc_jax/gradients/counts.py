@@ -267,9 +267,10 @@ class SAGACounts(TableCounts):
         True
     """
 
-    def check(self, position: Position, data: Data) -> None:
-        self._kept.check_independent()
-        super().check(position, data)
+    @property
+    def _kept(self) -> KeptLatents:
+        name = type(self).__name__
+        return KeptLatents(self.allocation, self.batcher, name, any_batch=True)
 
     def _value(
         self, position: Position, counts: PyTree, change: PyTree, weighted: Callable[[], PyTree]

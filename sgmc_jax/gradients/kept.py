@@ -55,11 +55,13 @@ class KeptLatents(eqx.Module):
         latent: how they are drawn.
         batcher: which items a step sees, each at most once.
         owner: the name of the estimator whose table it is, for messages.
+        any_batch: whether a batch must not depend on which rows are fresh, as those of `Epoch` do.
     """
 
     latent: Latent
     batcher: Batcher
     owner: str = eqx.field(static=True)
+    any_batch: bool = eqx.field(static=True, default=False)
 
     def init(self, key: Key, position: Position, data: Data) -> KeptState:
         self.check()
@@ -102,10 +104,7 @@ class KeptLatents(eqx.Module):
                 f"{self.owner} needs all of the data and batches without repeated items, "
                 f"got the batcher {type(self.batcher).__name__}"
             )
-
-    def check_independent(self) -> None:
-        """Raise unless a batch may be any, whatever items the table has of late."""
-        if not self.batcher.independent:
+        if self.any_batch and not self.batcher.independent:
             raise TypeError(
                 f"{self.owner} needs batches that do not depend on earlier ones, whose items have "
                 f"fresher rows, got the batcher {type(self.batcher).__name__}: let it be Uniform"

@@ -104,7 +104,6 @@ class SAGA(Estimator):
         if self.refresh_every is not None:
             _checks.whole("refresh_every", self.refresh_every)
         self._kept.check()
-        self._kept.check_independent()
 
     @property
     def independent(self) -> bool:
@@ -160,4 +159,5 @@ class SAGA(Estimator):
 
     @property
     def _kept(self) -> KeptLatents:
-        return KeptLatents(_Terms(self.inner.model), self.inner.batcher, type(self).__name__)
+        terms, name = _Terms(self.inner.model), type(self).__name__
+        return KeptLatents(terms, self.inner.batcher, name, any_batch=True)

@@ -24,7 +24,9 @@ def slot_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Float[Array, ".
 
 def slot_uniform(key: Any, shape: tuple[int, ...], dtype: Any) -> Float[Array, "..."]:
     """Numbers in (0, 1], stable as `slot_normal`."""
-    return uniform(_words(key, shape, dtype), dtype)
+    wide = jnp.promote_types(dtype, jnp.float32)
+    drawn = uniform(_words(key, shape, wide), wide).astype(dtype)
+    return drawn if dtype == wide else jnp.maximum(drawn, jnp.finfo(dtype).tiny)
 
 
 def _words(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:

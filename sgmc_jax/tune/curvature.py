@@ -99,11 +99,12 @@ def largest(
     """The largest eigenvalue, in size, of `-S H S` with the diagonal matrix S, from one batch."""
     batch_key, start_key = jax.random.split(key)
     product = _product(batch_key, grad, position, data)
-    return power_method(start_key, lambda v: scale * product(scale * v), len(scale), scale.dtype)
+    own = lambda v: scale * product(scale * v)
+    return power_method(start_key, own, len(scale), scale.dtype)[1]
 
 
-def power_method(key: Any, product: Callable, size: int, dtype: Any) -> Array:
-    """The norm of A v / |v| after some steps v <- A v of a symmetric matrix."""
+def power_method(key: Any, product: Callable, size: int, dtype: Any) -> tuple[Array, Array]:
+    """v / |v| and |A v| / |v| after some steps v <- A v of a symmetric matrix."""
 
     def step(_: Any, loop: tuple[Array, Array]) -> tuple[Array, Array]:
         v, _ = loop
@@ -113,7 +114,7 @@ def power_method(key: Any, product: Callable, size: int, dtype: Any) -> Array:
 
     start = jax.random.normal(key, (size,), dtype)
     start = start / jnp.sqrt(jnp.sum(start**2))
-    return jax.lax.fori_loop(0, _ITERATIONS, step, (start, jnp.zeros((), dtype)))[1]
+    return jax.lax.fori_loop(0, _ITERATIONS, step, (start, jnp.zeros((), dtype)))
 
 
 def diagonal(space: Euclidean, x: Position) -> Float[Array, " d"]:

@@ -16,7 +16,7 @@ from ..gradients import ControlVariate, Minibatch
 from ..kernels import hmc, sghmc
 from ..model import Model
 from ..models.series import is_series
-from .curvature import diagonal, exactly, largest, num_items, on_batch
+from .curvature import curved, diagonal, exactly, largest, num_items, on_batch
 from .laplace import Laplace, laplace
 from .noise import choose_batcher, noise_of_batches
 from .passes import full_pass, passes_to_tune, sample_of_pass
@@ -110,6 +110,8 @@ def default_kernel(
             return sghmc(grad, step_size, _FRICTION, space=fit.space)
     # the error of a leapfrog trajectory grows with the dimension
     step_size = min(_STEP_SIZE, _TURN * _tree.size(fit.mode) ** -0.25)
+    own, rows = curved(model, data)
+    step_size = min(step_size, _stable(noise_key, on_batch(own, rows), fit, rows))
     return hmc(exactly(model), step_size, round(1.5 / step_size), space=fit.space)
 
 
@@ -117,7 +119,7 @@ def _stable(key: Any, grad: Minibatch, fit: Laplace, data: Data) -> float:
     """The step size, smaller where a diagonal scale leaves directions that are much curved."""
     if fit.space.cholesky is not None:
         return _STEP_SIZE
-    key = jax.random.fold_in(key, 1)
+    key = jax.random.fold_in(key, 3)  # others are made of it by splitting
     steepest = float(largest(key, grad, fit.mode, data, diagonal(fit.space, fit.mode)))
     return min(_STEP_SIZE, _TURN / math.sqrt(steepest)) if steepest > 0 else _STEP_SIZE
 
@@ -130,7 +132,7 @@ def _of_batches(key: Any, model: Model, fit: Laplace, passes: Callable[[], Itera
     step_size = _stable(noise_key, Minibatch(model, Given(sample.size)), fit, sample.items)
     friction = max(_FRICTION, step_size * noise / (2 * _EXCESS))
     if friction * step_size > 1:
-        step_size = min(step_size, math.sqrt(2 * _EXCESS / noise))
+        step_size = math.sqrt(2 * _EXCESS / noise)
         friction = 1 / step_size
     grad = Minibatch(model, Given(sample.size))
     anchor = full_pass(grad, fit.mode, passes)

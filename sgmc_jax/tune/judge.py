@@ -107,8 +107,11 @@ def _scale(key: Any, model: Model | Estimator, position: Position, data: Data) -
     grad = on_batch(model, data) if isinstance(model, Model) else model
     try:
         require_derivatives(grad)
+    except TypeError as error:
+        raise ValueError(f"scale must be given: {error}") from error
+    try:
         return diagonal_scale(key, grad, position, data)
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise ValueError(f"scale must be given: {error}") from error
 
 

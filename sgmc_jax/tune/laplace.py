@@ -132,7 +132,9 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         exact = partial(exact_of_passes, grad, passes)
         if _tree.size(position) > DENSE:
             mode = find_mode(mode_key, model, position, data)
-            return Laplace(mode, Euclidean(diagonal_scale(key, batch, mode, some)))
+            space = Euclidean(diagonal_scale(key, batch, mode, some))
+            _warn_if_far(space, mode, exact(mode))
+            return Laplace(mode, space)
         return _newton(key, exact, batch, find_mode(mode_key, model, position, some), some)
     rows = num_items(data)
     model, data = curved(model, data)
@@ -181,9 +183,8 @@ def _warn_if_far(space: Euclidean, mode: Position, here: Estimate) -> None:
     distance = float(jnp.sqrt(jnp.mean(white**2)))
     if not distance < _FAR:
         warnings.warn(
-            f"the search for a mode ended some {distance:.2g} posterior standard deviations away, "
-            "in the mean square over coordinates: control variates there have much noise; give a "
-            "better position",
+            f"the search for a mode ended where the gradient is {distance:.2g} times that of a "
+            "posterior draw: control variates there have much noise; give a better position",
             stacklevel=3,
         )
 

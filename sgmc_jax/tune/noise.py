@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -44,7 +45,7 @@ def choose_batcher(
     """
     size = num_items(data)
     draws_key, uniform_key, weighted_key = jax.random.split(key, 3)
-    points = _points(draws_key, fit, on_batch(model, data), data, 2 * _DRAWS)
+    points = _points(draws_key, fit, on_batch(model, data), data, 2 * _DRAWS)  # half for weights
     noise = _noise(uniform_key, model, fit, data, np.full(size, 1 / size), points[_DRAWS:])
     uniform = Uniform(_in_bounds(noise / (allowed + noise / size), size))
     if _tree.size(fit.mode) > DENSE:
@@ -77,10 +78,11 @@ def _noise(
     """The largest eigenvalue of the covariance of d_i / p_i, by items drawn with chances p_i."""
     places = np.asarray(jax.random.uniform(key, (_PILOT,)), np.float64)
     index = np.minimum(np.searchsorted(np.cumsum(chances), places), len(chances) - 1)
+    power_key = jax.random.fold_in(key, _PILOT)  # past the words that chose the items
     items = jax.tree.map(lambda x: jnp.asarray(x)[index], data)
     weight = jnp.asarray(1 / chances[index], jnp.result_type(float))
     if fit.space.cholesky is None:
-        return float(np.mean([_largest(key, model, fit, items, weight, x) for x in points]))
+        return float(_largest(power_key, model, fit, items, weight, points))
     moments = np.mean([_covariance(model, fit, items, weight, x) for x in points], axis=0)
     return float(np.linalg.eigvalsh(moments)[-1])
 
@@ -97,21 +99,37 @@ def _covariance(
 
 @eqx.filter_jit
 def _largest(
-    key: Any, model: Model, fit: Laplace, items: Any, weight: Array, there: Position
+    key: Any, model: Model, fit: Laplace, items: Any, weight: Array, points: list[Position]
 ) -> Array:
-    """The largest eigenvalue of that, without the terms: they are gradients, by coordinates."""
+    """The largest eigenvalue of its mean over points, without the terms, a gradient an item.
+
+    The direction is that of one half of the items, and is judged by the other: by the same ones it
+    would be too large, as of more dimensions than items a sample covariance has large eigenvalues.
+    """
     flat, unravel = ravel_pytree(fit.mode)
-    scale, ends = diagonal(fit.space, fit.mode), (ravel_pytree(there)[0], flat)
-    logliks = lambda x: model.loglik_batch(unravel(x), items)
+    scale, half = diagonal(fit.space, fit.mode), len(weight) // 2
+    first = jax.tree.map(lambda x: x[:half], (items, weight))
+    second = jax.tree.map(lambda x: x[half : 2 * half], (items, weight))
+
+    def transposed(there: Position, some: Any) -> Callable[[Array], Array]:
+        """a -> sum_i a_i d_i / p_i."""
+        some, weight = some
+        logliks = lambda x: model.loglik_batch(unravel(x), some)
+        far, near = (jax.vjp(logliks, x)[1] for x in (ravel_pytree(there)[0], flat))
+        own = lambda a: (weight * a).astype(jax.eval_shape(logliks, flat).dtype)
+        return lambda a: scale * (far(own(a))[0] - near(own(a))[0])
+
+    def lengths(there: Position, some: Any, v: Array) -> Array:
+        """v' d_i / p_i about their mean."""
+        lengths = jax.vjp(transposed(there, some), jnp.zeros(half, flat.dtype))[1](v)[0]
+        return lengths - lengths.mean()
 
     def product(v: Array) -> Array:
-        far, near = (jax.jvp(logliks, (x,), (scale * v,))[1] for x in ends)
-        along = weight * (far - near)  # (d_i / p_i)' v
-        along = weight * (along - along.mean())
-        far, near = (jax.vjp(logliks, x)[1](along.astype(far.dtype))[0] for x in ends)
-        return scale * (far - near) / len(weight)
+        each = [transposed(x, first)(lengths(x, first, v)) for x in points]
+        return sum(each[1:], each[0]) / (half * len(points))
 
-    return power_method(key, product, flat.size, flat.dtype)
+    direction, _ = power_method(key, product, flat.size, flat.dtype)
+    return jnp.mean(jnp.stack([lengths(x, second, direction) for x in points]) ** 2)
 
 
 @eqx.filter_jit
@@ -141,10 +159,10 @@ def _points(key: Any, fit: Laplace, grad: Minibatch, data: Data, number: int) ->
     def one(key: Any) -> Position:
         # noise grows as the square of the distance, which few draws would tell badly
         away = space.normal(key, mode)
-        dense = space.cholesky is not None  # S S' is the inverse of H
-        square = (
-            space.squared_norm(mode, away) if dense else along(batch_key, grad, mode, data, away)
-        )
+        square = space.squared_norm(mode, away)
+        if space.cholesky is None:  # S S' is not the inverse of H, which need not be positive here
+            curved = along(batch_key, grad, mode, data, away)
+            square = jnp.where(curved > 0, curved, square)
         return _tree.axpy(jnp.sqrt(_tree.size(mode) / square), away, mode)
 
     return [one(key) for key in jax.random.split(key, number)]

@@ -90,7 +90,8 @@ def full_pass(grad: BatchEstimator, centre: Position, data: Data) -> Estimate:
 
 def _rounded(grad: BatchEstimator, position: Position, total: Estimate) -> Estimate:
     form = jax.eval_shape(grad.prior, position)
-    real = lambda like: jnp.promote_types(like.dtype, jnp.float32)  # a prior may be whole numbers
+    whole = lambda like: not jnp.issubdtype(like.dtype, jnp.inexact)  # as a prior may be
+    real = lambda like: jnp.result_type(float) if whole(like) else like.dtype
     return jax.tree.map(lambda x, like: jnp.asarray(x, real(like)), total, form)
 
 

@@ -122,7 +122,7 @@ class Race:
             for racer in group:
                 thin = num_steps * self.num_chains // (2 * self.judge.max_draws)
                 # of more chains than draws the judge takes some: a round is a draw of each at least
-                racer.thin = min(max(1, thin), num_steps) if 2 * thin <= num_steps else num_steps
+                racer.thin = max(1, thin) if 2 * thin <= num_steps else num_steps
         thin = group[0].thin
         with warnings.catch_warnings():
             # of chains that did not stay finite: what they are for is to be told by an arm

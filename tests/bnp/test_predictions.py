@@ -101,6 +101,8 @@ def test_membership_is_that_of_a_companion():
 def test_many_new_items_are_looked_at_in_parts(monkeypatch):
     items = np.linspace(-3, 3, 11)
     law = predictive(ALL, items, partition=ALL[7])
+    traced = predictions._predicted.__wrapped__  # anew: the program is kept
+    monkeypatch.setattr(predictions, "_predicted", eqx.filter_jit(lambda *args: traced(*args)))
     monkeypatch.setattr(predictions, "_NUMBERS", 32)  # four items by eight slots
     parts = predictive(ALL, items, partition=ALL[7])
     np.testing.assert_allclose(parts.log_density, law.log_density, atol=1e-6)

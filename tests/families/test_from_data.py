@@ -5,7 +5,6 @@ import importlib
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pandas as pd
 import pytest
 
 from sgmc_jax import sample
@@ -95,6 +94,7 @@ def test_data_that_make_no_prior(make, data, message):
 def test_counts_and_features():
     family = PoissonGamma.from_data(np.array([[3, 0], [4, 0]]))
     np.testing.assert_allclose(family.shape / family.rate, [8 / 3, 1 / 3], rtol=1e-6)
+    pd = pytest.importorskip("pandas")
     framed = PoissonGamma.from_data(pd.DataFrame({"x": [3, 4], "y": [0, 0]}))
     assert np.array_equal(framed.rate, family.rate)
     with pytest.raises(ValueError, match="data must"):

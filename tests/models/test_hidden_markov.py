@@ -499,6 +499,17 @@ def test_what_does_not_fit_is_refused(name):
         make()
 
 
+def test_a_rare_state_beside_quick_ones_in_float32():
+    """Whose rate is lost in the sums of the others' rows."""
+    transition = np.array([[0.5, 0.5, 1e-8], [0.5, 0.5, 0.0], [1e-8, 0.0, 1.0]], np.float32)
+    law = forward_backward.stationary(jnp.asarray(transition))
+    np.testing.assert_allclose(law, [1 / 3, 1 / 3, 1 / 3], rtol=1e-5)
+    mixed = np.random.default_rng(0).dirichlet(np.ones(5), 5)
+    law = np.asarray(forward_backward.stationary(jnp.asarray(mixed, jnp.float32)))
+    np.testing.assert_allclose(law @ mixed, law, rtol=1e-5)
+    assert law.sum() == pytest.approx(1)
+
+
 @pytest.mark.parametrize("rates", [(1e-8, 1e-8), (1e-7, 3e-7), (1e-12, 0.5), (0.3, 0.6)])
 def test_the_stationary_law_of_persistent_states_in_float32(rates):
     """1 - P_ii has no digits where rates are small."""

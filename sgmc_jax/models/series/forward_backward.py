@@ -94,13 +94,21 @@ def most_likely(
 
 
 def stationary(transition: Float[Array, "k k"]) -> Float[Array, " k"]:
-    """The law pi = pi P, whose sum is 1 in place of the last equation."""
+    """The law pi = pi P, by taking out one state after another: no differences are formed.
+
+    Of the last of n states the chain on the others goes through it by P_in P_nj / (1 - P_nn), and
+    1 - P_nn is the sum of what goes elsewhere, which has its digits also where it is little.
+
+    Reference:
+        Grassmann, Taksar and Heyman (1985), Regenerative analysis and steady state distributions.
+    """
     size = len(transition)
-    # 1 - P_ii is what goes elsewhere: the difference has no digits where that is little
-    away = jnp.where(jnp.eye(size, dtype=bool), 0, transition)
-    flow = (jnp.diag(jnp.sum(away, axis=1)) - away).at[:, -1].set(1)
-    # small rates have small equations
-    scale = jnp.max(jnp.abs(flow), axis=0)
-    scale = jax.lax.stop_gradient(jnp.where(scale > 0, scale, 1))
-    right = jnp.zeros(size, flow.dtype).at[-1].set(1)
-    return jnp.linalg.solve((flow / scale).T, right)
+    for n in range(size - 1, 0, -1):
+        out = jnp.maximum(jnp.sum(transition[n, :n]), jnp.finfo(transition.dtype).tiny)
+        into = transition[:n, n] / out
+        through = jnp.outer(into, transition[n, :n])
+        transition = transition.at[:n, n].set(into).at[:n, :n].add(through)
+    law = jnp.ones(1, transition.dtype)
+    for n in range(1, size):
+        law = jnp.append(law, law @ transition[:n, n])
+    return law / jnp.sum(law)

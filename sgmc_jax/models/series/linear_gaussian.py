@@ -313,6 +313,7 @@ def _definite(name: str, value: Array) -> None:
     """Raise unless a concrete covariance is symmetric and positive definite."""
     if not _checks.is_concrete(value):
         return
+    _checks.finite(name, value)
     matrix = np.asarray(value, np.float64)
     if not np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-6 * np.max(np.abs(matrix))):
         raise ValueError(f"{name} must be symmetric, got {matrix}")

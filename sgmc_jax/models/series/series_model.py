@@ -110,4 +110,6 @@ def is_series(model: Any) -> bool:
         >>> is_series(Transformed(HiddenMarkov(2, NormalEmission()), "real"))
         True
     """
-    return isinstance(model.model if isinstance(model, Transformed) else model, SeriesModel)
+    while isinstance(model, Transformed):
+        model = model.model
+    return isinstance(model, SeriesModel)

@@ -43,7 +43,7 @@ def numbers() -> dict[str, Call]:
         ),
         "counts_variance": Call(
             diagnostics.counts_variance,
-            {"counts": np.ones((20, 3)), "batch_size": 5, "replace": False},
+            {"counts": np.full(3, 20.0), "batch_size": 5, "replace": False},
         ),
         "scir_inflation": Call(
             diagnostics.scir_inflation, {"step_size": 0.1, "num_items": 100, "batch_size": 10}
