@@ -105,6 +105,8 @@ def test_contents_are_those_of_any_dtype(dtype):
 @pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "float64", "complex64"])
 def test_the_sum_of_a_global_array_does_not_depend_on_its_shards(dtype, x64):
     """What no process holds as a whole is summed where it is, as one that holds it all would."""
+    if len(jax.devices()) == 1:
+        pytest.skip("one device has one shard")
     x = (X > 0) if dtype == "bool" else (50 * X).astype(dtype)
     mesh = Mesh(np.array(jax.devices()), ("shard",))
     for spec in (PartitionSpec("shard"), PartitionSpec()):

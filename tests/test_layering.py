@@ -130,3 +130,13 @@ def modules(path):
 def test_no_imports_in_a_circle():
     graph = {path: set(modules(path)) for path in ROOT.rglob("*.py")}
     list(TopologicalSorter(graph).static_order())
+
+
+def test_no_import_of_the_library_is_absolute():
+    """The laws above look at relative ones."""
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            assert not any(name.split(".")[0] == "sgmc_jax" for name in names), path

@@ -44,6 +44,14 @@ def test_all_processes_make_chunks_of_one_length(monkeypatch):
     assert seen == [64, 64, 3, 3, 3, 3]
 
 
+def test_a_resumed_run_makes_the_steps_that_are_left(tmp_path, monkeypatch):
+    """A run begun again would have the same draws."""
+    run(checkpoint=tmp_path, num_steps=6)
+    seen, chunk = [], Host._chunk
+    monkeypatch.setattr(Host, "_chunk", lambda self, n: seen.append(n) or chunk(self, n))
+    assert run(checkpoint=tmp_path).num_steps == 10 and seen == [4]
+
+
 def test_a_checkpoint_that_began_elsewhere_is_refused(tmp_path):
     run(checkpoint=tmp_path)
     with pytest.raises(ValueError, match="another run, with another position"):

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import digamma
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from sgmc_jax.bnp import BetaProcess, bondesson
 from sgmc_jax.bnp._columns import Ordered, Weighed

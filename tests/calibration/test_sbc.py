@@ -159,13 +159,27 @@ def test_groups(name):
 
 
 def check_fails(kernel, model, quantity="", num_steps=15):
-    """Of half as many data sets, which is enough; `collapsed` without a fault passes with these."""
+    """Of half as many data sets, which is enough: without a fault `CONTROLS` pass with these."""
     kwargs = {"num_steps": num_steps, "num_data": 1_000}
     with pytest.raises(AssertionError, match=f"ranks of {quantity}.* are not uniform"):
         check(kernel, model, **kwargs)
 
 
 collapsed = partial(by, bnp.collapsed_mixture, capacity=8)
+CONTROLS = {
+    "normal": (NORMAL, collapsed),
+    "Pitman-Yor": (PITMAN_YOR, collapsed),
+    "blocks": (PITMAN_YOR, partial(hybrid, blocks=3)),
+    "features": (Buffet(), partial(by, bnp.collapsed_features, capacity=16)),
+    "groups": (FRANCHISE, partial(by, bnp.collapsed_hdp, capacity=8)),
+}
+
+
+@pytest.mark.parametrize("name", CONTROLS)
+def test_without_a_fault_they_pass(name):
+    """As many steps and data sets as show the faults below."""
+    model, make = CONTROLS[name]
+    check(make(model), model, num_steps=15, num_data=1_000)
 
 
 def test_a_concentration_of_a_shape_off_by_one(monkeypatch):

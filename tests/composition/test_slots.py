@@ -178,7 +178,7 @@ def fails(wrap, **kwargs):
         assert_same_chain(grown, roomy, wrap)
 
 
-def test_an_overflow_that_thinning_loses(monkeypatch):
+def test_an_overflow_that_thinning_loses(monkeypatch, x64):
     contract = importlib.import_module("sgmc_jax.contract")
     honest = contract.merge_rules
 

@@ -74,6 +74,7 @@ def test_chains_on_shards(x64):
     kernel = hybrid(dirichlet(), NormalInverseWishart(dim=2), blocks=4, capacity=16)
     args = {"num_steps": 30, "num_chains": 3}
     alone = sample(KEY, kernel, None, X, **args)
+    assert len(np.unique(labels(alone)[0], axis=0)) > 1
     assert np.array_equal(
         labels(alone), labels(sample(KEY, kernel, None, X, engine=Vmap(4), **args))
     )

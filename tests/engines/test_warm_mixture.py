@@ -66,6 +66,7 @@ def test_one_block_is_left_for_ever(count, num):
 def test_the_same_chain_on_any_engine(x64):
     data = jnp.asarray(X)
     alone = sample(KEY, warm(), None, data, num_steps=10)
+    assert len(np.unique(labels(alone), axis=0)) > 1
     shared = sample(KEY, warm(), None, data, num_steps=10, engine=Vmap(4))
     assert np.array_equal(labels(alone), labels(shared))
 

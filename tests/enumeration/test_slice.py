@@ -272,6 +272,7 @@ def test_the_same_chain_on_eight_devices(x64):
         DirichletProcess(1.0, prior=(2.0, 1.0)), NormalInverseWishart(dim=2), capacity=64
     )
     alone = sample(KEY, kernel, None, data, num_steps=100)
+    assert len(np.unique(alone.trace.local["assignment"], axis=0)) > 1
     for engine in (ShardMap(8), Vmap(8)):
         shared = sample(KEY, kernel, None, data, num_steps=100, engine=engine)
         assert np.array_equal(alone.trace.local["assignment"], shared.trace.local["assignment"]), (

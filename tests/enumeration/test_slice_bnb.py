@@ -134,7 +134,7 @@ def sliced(process=PROCESS, capacity=32, decay=1.0, **kwargs):
 
 
 def test_all_partitions():
-    check(sliced(capacity=16), num_steps=88, burn_in=24)
+    check(sliced(capacity=16), num_steps=344, burn_in=24, tolerance=0.06)
 
 
 @full

@@ -337,6 +337,7 @@ def test_growth(name, wrap, x64):
 def test_the_same_chain_on_shards(name, kind, size, x64):
     args = {"num_steps": 20}
     alone = sample(KEY, CHAINS[name](64), None, exact.X, **args)
+    assert len(np.unique(alone.trace.local["features"], axis=0)) > 1
     same(alone, sample(KEY, CHAINS[name](64), None, exact.X, engine=kind(size), **args))
 
 
@@ -381,6 +382,7 @@ def test_many_rows_are_visited_some_at_a_time(x64, monkeypatch):
     args = {"num_steps": 8}
     whole_data = sample(KEY, sliced(), None, data, **args)
     monkeypatch.setattr(module, "_NUMBERS", 64 * 32)
+    programs.cache_clear()  # that of all rows would be met again
     same(whole_data, sample(KEY, sliced(), None, data, **args))
 
 

@@ -52,6 +52,7 @@ def check_mean(values, expected, tolerance):
     """
     values, expected = np.asarray(values, np.float64), np.asarray(expected, np.float64)
     assert values.shape[0] >= 200
+    assert np.all(np.isfinite(values)), "values are not finite"
     error = values.mean(0) - expected
     standard = values.std(0, ddof=1) / np.sqrt(len(values))
     scale = np.max(np.abs(expected))

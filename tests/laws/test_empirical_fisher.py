@@ -380,6 +380,18 @@ def test_a_position_may_be_a_matrix_itself(word, x64):
         # without a temperature all that is subtracted is clipped, one direction or four
         assert clipped[0] == 0 and np.all(clipped[1:] >= 1) and np.all(clipped[1:] <= 4)
 
+    def chain(shape, full, friction):
+        grad = EmpiricalFisher(Minibatch(model, Uniform(3)), full=full)
+        kernel = sghmc(grad, 0.05, friction, word=word, temperature=20.0)
+        record = lambda state, info: (state.position.ravel(), info.clipped)
+        return sample(KEY, kernel, jnp.zeros(shape), y, num_steps=4, record=record).trace
+
+    # at a temperature for which all of V is subtracted, and so is in the chain
+    for args in itertools.product([False, True], [2.0, 2.0 * np.eye(4)]):
+        (flat, none), (square, _) = chain((4,), *args), chain((2, 2), *args)
+        assert not none.any()
+        np.testing.assert_allclose(flat, square, rtol=1e-9, atol=1e-7)
+
 
 class Weighted(Batcher):
     """Each item of its own probability p_i, by its own coin, with the weight 1 / p_i."""

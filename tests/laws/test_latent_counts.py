@@ -23,6 +23,7 @@ from sgmc_jax import (
     Summand,
     TableCounts,
     Uniform,
+    Vmap,
     sample,
     scir,
 )
@@ -224,8 +225,9 @@ def test_changes_of_a_table_have_the_weights_of_their_items(monkeypatch):
 def test_anchored_counts_have_their_floor_on_shards_too():
     anchored = AnchoredCounts(allocate, HALF, Uniform(2), CENTRE, expect, 1.0)
     kernel = scir(AllReduce(anchored), 1.0)
-    run = sample(KEY, kernel, jnp.asarray(CENTRE), WORDS, num_steps=300)
-    assert run.stopped == -1 and np.sum(run.info.clipped) > 0
+    for engine in (None, Vmap(2)):
+        run = sample(KEY, kernel, jnp.asarray(CENTRE), WORDS, num_steps=300, engine=engine)
+        assert run.stopped == -1 and np.sum(run.info.clipped) > 0
 
 
 def test_a_table_counts_what_it_holds():

@@ -111,7 +111,7 @@ def test_a_momentum_that_is_carried_to_another_point_is_seen(monkeypatch):
     monkeypatch.setattr(Product, "flat", True)
     monkeypatch.setattr(Positive, "flat", True)
     programs.cache_clear()
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="standard errors"):
         check(KERNELS["cycle"], 0.05)
     programs.cache_clear()
 
@@ -123,6 +123,6 @@ def test_a_gradient_at_the_old_block_is_seen(monkeypatch):
 
     monkeypatch.setattr(Metropolis, "retarget", lambda self, key, state, data: state)
     programs.cache_clear()
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="standard errors"):
         check(KERNELS["gibbs gmc"], 0.05)
     programs.cache_clear()

@@ -132,11 +132,11 @@ def test_a_dirichlet_law_by_metropolis():
 
 @pytest.mark.full
 @pytest.mark.at_length
-def test_an_edge_that_no_step_sees():
+def test_an_edge_that_no_step_sees(monkeypatch):
     """Of order h, and not h^2: 9 % of the largest mean at h = .1, 4 % at .05."""
     for step_size in (0.1, 0.05):
         with pytest.raises(AssertionError, match="standard errors"):
-            STEP[dirichlet] = step_size
+            monkeypatch.setitem(STEP, dirichlet, step_size)
             check(dirichlet, "sggmc")
 
 

@@ -246,3 +246,4 @@ def test_the_sphere_is_not_left_in_float32():
     state, _ = jax.jit(lambda s: scan_kernel(KEY, kernel, s, None, 100_000, lambda s, i: ()))(state)
     assert abs(float(state.position @ state.position) - 1) < 1e-6
     assert abs(float(state.position @ state.momentum)) < 1e-5
+    assert not np.allclose(state.position, POLE, atol=1e-4)
