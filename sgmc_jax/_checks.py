@@ -90,8 +90,9 @@ def unwrapped(x: Any) -> Any:
     """Whole numbers of the host that may be too long for int32 as floating ones."""
     if isinstance(x, int | np.integer) and not isinstance(x, bool):
         return float(x)
-    whole = isinstance(x, np.ndarray) and x.dtype.kind in "iu"
-    narrowed = whole and jax.dtypes.canonicalize_dtype(x.dtype) != x.dtype
+    if not isinstance(x, np.ndarray) or x.dtype.kind not in "iu":
+        return x
+    narrowed = jax.dtypes.canonicalize_dtype(x.dtype) != x.dtype
     return x.astype(np.float64) if narrowed else x
 
 

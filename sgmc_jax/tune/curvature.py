@@ -55,12 +55,12 @@ class WholeSeries(Model):
 
 def curved(model: Model, data: Data) -> tuple[Model, Data]:
     """The model, and its data, whose gradients have the derivatives of the log density."""
-    if not is_series(model):
-        return model, data
-    if isinstance(model, Transformed):
+    if isinstance(model, Transformed) and is_series(model):
         inner, data = curved(model.model, data)
         return eqx.tree_at(lambda own: own.model, model, inner), data
-    return WholeSeries(model), jax.tree.map(lambda x: jnp.asarray(x)[None], data)
+    if isinstance(model, SeriesModel):
+        return WholeSeries(model), jax.tree.map(lambda x: jnp.asarray(x)[None], data)
+    return model, data
 
 
 def on_batch(model: Model, data: Data) -> Minibatch:
