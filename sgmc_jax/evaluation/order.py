@@ -27,7 +27,7 @@ def likeliest(
     topics: Float[Any, "K V"], vocabulary: Sequence[str], num: int, counts: Any
 ) -> tuple[Int[np.ndarray, " S"], Int[np.ndarray, "S num"]]:
     """Topics, those in use if `counts` tell, and the likeliest words of each, both in order."""
-    unfit = isinstance(vocabulary, str | Mapping | Set)
+    unfit = isinstance(vocabulary, Mapping | Set)
     if unfit or not hasattr(vocabulary, "__len__") or getattr(vocabulary, "ndim", 1) != 1:
         raise TypeError(f"vocabulary must be a list of words, got {type(vocabulary).__name__}")
     _checks.whole("num", num)

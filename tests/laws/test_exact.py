@@ -57,7 +57,7 @@ def test_metropolis_is_exact(kernel):
 
 
 def test_without_a_test_a_step_is_biased():
-    grad = sgld(QUARTIC, 0.2)
+    grad = sgld(QUARTIC, 0.17)  # larger steps do not stay finite
     fault_is_seen(check_quartic, grad)
 
 
