@@ -18,6 +18,7 @@ from sgmc_jax import (
     Uniform,
     hmc,
     sample,
+    sghmc,
 )
 from sgmc_jax.combinators import Metropolis
 from sgmc_jax.models import HiddenMarkov, NormalEmission
@@ -173,6 +174,28 @@ def test_the_step_of_a_diagonal_scale_is_stable(monkeypatch):
     monkeypatch.setattr(default, "choose_batcher", lambda *args: Uniform(50))
     kernel = default_kernel(KEY, LINEAR, fit.mode, data, fit=fit)
     np.testing.assert_allclose(kernel.step_size, 1.2 / np.sqrt(steepest), rtol=0.01)
+
+
+@pytest.mark.full
+def test_a_chain_of_that_step_has_the_variances_of_the_posterior():
+    """Of its steepest direction, and in the mean; at h = .5 it is thrown out."""
+    x, minus_hessian = correlated(2_000, 400)
+    data = x, x.sum(1)
+    fit = laplace(KEY, LINEAR, jnp.zeros(400), data)
+    steepest = np.linalg.eigvalsh(fit.space.scale * minus_hessian * fit.space.scale[:, None])[-1]
+    values, vectors = np.linalg.eigh(minus_hessian)
+
+    def run(step_size):
+        kernel = sghmc(Minibatch(LINEAR, Full()), step_size, 1.0, space=fit.space)
+        return sample(KEY, kernel, fit.draw, data, num_steps=300, burn_in=150, num_chains=128)
+
+    made = run(1.2 / np.sqrt(steepest))
+    ratio = ((made.trace - fit.mode) @ vectors).var((0, 1)) * values
+    assert made.info.finite.all() and 0.85 < ratio[-1] < 1.15 and 0.95 < ratio.mean() < 1.05
+    with pytest.warns(UserWarning, match="became non-finite|too hot"):
+        thrown = run(0.5)
+    wide = ((thrown.trace - fit.mode) @ vectors).var((0, 1)) * values
+    assert not wide[-1] < 2
 
 
 def test_the_noise_of_a_diagonal_scale(monkeypatch):

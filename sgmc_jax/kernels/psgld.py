@@ -72,6 +72,7 @@ def psgld(
 
     Raises:
         ValueError: if a number is out of its range.
+        TypeError: if `gamma` is asked for of a gradient with hidden states or latent variables.
 
     Example:
         >>> import jax, jax.numpy as jnp
