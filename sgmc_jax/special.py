@@ -1,5 +1,6 @@
 """Special functions that JAX lacks or rounds badly in float32."""
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -23,17 +24,19 @@ __all__ = [
 ]
 
 _STIRLING_FROM = 16.0
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
 def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
     """The logarithm of the rising factorial, log Gamma(x + n) - log Gamma(x).
 
-    Where x or x + n is below 16 the two logarithms are subtracted. From there on they would cancel
-    (in float32 at x = 1e6, n = 1/2 their difference is 6.0, the true one 6.908), so Stirling's
-    series is subtracted term by term:
+    The two logarithms would cancel (in float32 at x = 1e6, n = 1/2 their difference is 6.0, the true
+    one 6.908), so Stirling's series is subtracted term by term:
 
         (x - 1/2) log(1 + n/x) + n (log(x + n) - 1) + c(x + n) - c(x),
-        c(z) = 1/(12 z) - 1/(360 z^3) + 1/(1260 z^5) - 1/(1680 z^7).
+        c(z) = 1/(12 z) - 1/(360 z^3) + ...
+
+    after Gamma(z) = Gamma(z + 8) / (z (z + 1) ... (z + 7)) of what is small.
 
     Args:
         x: positive, any shape.
@@ -52,18 +55,35 @@ def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
     x, n = jnp.broadcast_arrays(*_checks.broadcasting(x=x, n=n))
     dtype = jnp.promote_types(jnp.result_type(x, n), jnp.float32)
     x, n = x.astype(dtype), n.astype(dtype)
-    large = (x >= _STIRLING_FROM) & (x + n >= _STIRLING_FROM)
-    z, m = jnp.where(large, x, _STIRLING_FROM), jnp.where(large, n, 0.0)
+    # from the smaller one up: log(1 + m / z) would cancel at m near -z
+    low, high, step = jnp.where(n < 0, x + n, x), jnp.where(n < 0, x, x + n), jnp.abs(n)
+    low_moves = low < _STIRLING_FROM
+    high_moves = low_moves & (high < 4 * _STIRLING_FROM)  # both, as they cancel where they are near
+    z = jnp.where(low_moves, low + 8, low)
+    m = jnp.where(low_moves == high_moves, step, step - 8)
     series = (z - 0.5) * jnp.log1p(m / z) + m * (jnp.log(z + m) - 1)
     series = series + _remainder(z + m) - _remainder(z)
-    a, n = jnp.where(large, 1.0, x), jnp.where(large, 0.0, n)
-    return jnp.where(large, series, gammaln(a + n) - gammaln(a))
+    first, others = _ratio(high, low, high_moves, low_moves)
+    rising = series - first - others
+    return jnp.where(n < 0, -rising, rising)
+
+
+def _ratio(y: Array, x: Array, of_y: Array, of_x: Array) -> tuple[Array, Array]:
+    """The logarithms of y / x, and of the ratio of their products from 1 up to 7; or of 1 for one."""
+    tiny = lambda z, some: some & (z < 1e-30)  # times 2^40, lest a ratio overflow
+    first = lambda z, some: jnp.where(tiny(z, some), z * 2.0**40, jnp.where(some, z, 1.0))
+    others = lambda z, some: jnp.where(some, math.prod(z + j for j in range(1, 8)), 1.0)
+    scale = tiny(x, of_x).astype(x.dtype) - tiny(y, of_y).astype(x.dtype)
+    log_first = jnp.log(first(y, of_y) / first(x, of_x)) + 40 * math.log(2) * scale
+    return log_first, jnp.log(others(y, of_y) / others(x, of_x))
 
 
 def _remainder(z: Array) -> Array:
-    """log Gamma(z) less (z - 1/2) log z - z + log(2 pi) / 2, for z >= 16."""
-    w = 1 / (z * z)
-    return (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w / 1680))) / z
+    """log Gamma(z) less (z - 1/2) log z - z + log(2 pi) / 2, for z >= 8, to double precision."""
+    w, series = 1 / (z * z), 0.0
+    for coefficient in _STIRLING[::-1]:
+        series = coefficient + w * series
+    return series / z
 
 
 def log1mexp(x: ArrayLike) -> Array:

@@ -63,12 +63,7 @@ class BetaBernoulli(FeatureProcess):
 
     def log_column(self, concentration: Array, counts: Array, num_items: Any) -> Array:
         """log B(m, n - m + c) - log B(m, n - m + 1), two short products instead of long ones."""
-        d = concentration - 1
-
-        def ratio(x: Any) -> Array:
-            """log Gamma(x + d) - log Gamma(x)."""
-            return jnp.sign(d) * log_rising_factorial(x + jnp.minimum(d, 0), jnp.abs(d))
-
+        ratio = lambda x: log_rising_factorial(x, concentration - 1)
         return ratio(num_items - counts + 1) - ratio(num_items + 1)
 
     def log_base(self, counts: Array, num_items: Any) -> Array:
