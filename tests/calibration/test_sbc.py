@@ -147,7 +147,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.runs_long
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", GROUPS)
 def test_groups(name):
     model, make, num_steps = GROUPS[name]

@@ -117,6 +117,7 @@ def test_the_number_of_clusters_without_data_by_a_finite_tail():
 
 
 @full
+@pytest.mark.optimised
 def test_the_number_of_clusters_without_data_by_asynchronous_blocks():
     """Instead of 5.88."""
     found = []

@@ -85,7 +85,13 @@ def check_chains(kernel, tolerance):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", list(kernels()))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.optimised if name == "from scratch" else ())
+        for name in kernels()
+    ],
+)
 def test_the_topics_have_their_posterior(name):
     check_chains(*kernels()[name])
 
