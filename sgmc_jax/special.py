@@ -6,7 +6,6 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
@@ -30,8 +29,8 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 /
 def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
     """The logarithm of the rising factorial, log Gamma(x + n) - log Gamma(x).
 
-    The two logarithms would cancel (in float32 at x = 1e6, n = 1/2 their difference is 6.0, the true
-    one 6.908), so Stirling's series is subtracted term by term:
+    The two logarithms would cancel (in float32 at x = 1e6, n = 1/2 their difference is 6.0, the
+    true one 6.908), so Stirling's series is subtracted term by term:
 
         (x - 1/2) log(1 + n/x) + n (log(x + n) - 1) + c(x + n) - c(x),
         c(z) = 1/(12 z) - 1/(360 z^3) + ...
@@ -69,7 +68,7 @@ def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
 
 
 def _ratio(y: Array, x: Array, of_y: Array, of_x: Array) -> tuple[Array, Array]:
-    """The logarithms of y / x, and of the ratio of their products from 1 up to 7; or of 1 for one."""
+    """The logarithms of y / x, and of (y + 1) ... (y + 7) over that of x; where moved."""
     tiny = lambda z, some: some & (z < 1e-30)  # times 2^40, lest a ratio overflow
     first = lambda z, some: jnp.where(tiny(z, some), z * 2.0**40, jnp.where(some, z, 1.0))
     others = lambda z, some: jnp.where(some, math.prod(z + j for j in range(1, 8)), 1.0)

@@ -75,7 +75,7 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Programs are optimised only in tests that run for longer than that takes, most at full length."""
+    """Programs are optimised only in tests that run for longer than that takes."""
     full = item.config.getoption("--long") or {"full", "at_length"} <= set(item.keywords)
     moments.choose_length(full)
     optimise = "optimised" in item.keywords or (full and "runs_long" in item.keywords)

@@ -36,6 +36,13 @@ def test_what_the_difference_of_logarithms_gets_wrong():
     np.testing.assert_allclose(value, 6.9077553, rtol=1e-6)
 
 
+def test_ratios_that_float32_cannot_hold():
+    """Of 1e-38 and 64; and a long way down, to what is left of 1e6."""
+    x, n = np.float32([1.3e-38, 1.3e-38, 63.0, 1e6]), np.float32([60.0, 100.0, -62.9, -999999.0])
+    expected = gammaln((x + n).astype(float)) - gammaln(x.astype(float))
+    np.testing.assert_allclose(log_rising_factorial(x, n), expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("x, n", [(20.0, -19.5), (20.0, -4.5), (40.0, -10.0), (17.0, -0.5)])
 def test_a_factorial_that_falls(x, n, x64):
     expected = gammaln(x + n) - gammaln(x)
