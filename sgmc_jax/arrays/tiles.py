@@ -51,7 +51,7 @@ class Tiles(NamedTuple):
 
     def take(self, rows: PyTree) -> PyTree:
         """The rows of an array for every item, by tile: (tiles, size, ...)."""
-        return jax.tree.map(lambda x: x[self.index], rows)
+        return jax.tree.map(lambda x: jnp.asarray(x)[self.index], rows)
 
     def own(self, of_label: PyTree) -> PyTree:
         """The rows of an array for every label, by tile: (tiles, ...)."""

@@ -38,7 +38,7 @@ def about_data(family: Family, data: PyTree, comm: Collective) -> Family:
     place = jnp.where(mine, local, 0)
     rows = real_array(items)[place].reshape(_LANDMARKS, -1)
     # an empty group has no item: infinity is sorted past the others
-    rows = jnp.where(some[place, None], rows, jnp.inf)
+    rows = jnp.where(jnp.asarray(some)[place, None], rows, jnp.inf)
     # each is on one shard, so that sums are exact
     rows = comm.psum(jnp.where(mine[:, None], rows, 0))
     num = jnp.sum(jnp.isfinite(rows[:, 0]))

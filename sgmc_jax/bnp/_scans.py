@@ -126,7 +126,7 @@ class RandomScan(AllPoints):
         # rows for the larger share, where shares differ; of which some may be padding then
         num = min(own + (rest > 0), shard.capacity)
         rows = random_subset(comm.local_key(key), num, shard.size, shard.capacity)
-        items = jax.tree.map(lambda x: x[rows], shard.items)
+        items = jax.tree.map(lambda x: jnp.asarray(x)[rows], shard.items)
         chance = 1 if own else rest / comm.size
         if rest:  # the shards that move one point more are drawn in every step
             turn_key = jax.random.fold_in(key, comm.size)

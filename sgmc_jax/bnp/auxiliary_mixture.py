@@ -58,7 +58,7 @@ class AuxiliaryMixture(BlockKernel):
     ) -> tuple[Carry, None]:
         (labels, counts, params, overflow), (i, uniform) = carry, turn
         a, d, num = hyper["concentration"], hyper["discount"], self.auxiliary
-        item = jax.tree.map(lambda x: x[i], blocks.shard.items)
+        item = jax.tree.map(lambda x: jnp.asarray(x)[i], blocks.shard.items)
         old, real = labels[i], blocks.real[i]
         # from here on without the point: K does not count a cluster that it had to itself
         counts = counts.at[old].add(-real.astype(counts.dtype))

@@ -207,15 +207,19 @@ class LinearGaussian(FeatureFamily):
         }
 
     def logdensity(self, hyper: Hyper, params: Array, rows: FeatureRows) -> Array:
-        """-(n D / 2) log 2 pi s^2 - (D / 2) log |Q / r| - (|X|^2 - |L^-1 Z'X|^2) / 2 s^2."""
+        """-(n D / 2) log 2 pi s^2 - (D / 2) log |Q / r| - (|X - Z m|^2 + r |m|^2) / 2 s^2.
+
+        m = Q^-1 Z'X and r = (s / s_A)^2; |X|^2 - |L^-1 Z'X|^2 is the same, and would cancel.
+        """
         noise, ratio = _scales(hyper, params.dtype)
-        gram, cross, square = self.statistics(jnp.zeros_like(params), rows)
+        gram, cross, _ = self.statistics(jnp.zeros_like(params), rows)
         factor = _factor(gram, ratio)
-        explained = jnp.sum(solve_triangular(factor, cross, lower=True) ** 2)
+        mean = cho_solve((factor, True), cross)
+        square = self.statistics(mean, rows).square
         log_root = jnp.sum(jnp.log(jnp.diagonal(factor))) - params.shape[0] * jnp.log(ratio) / 2
         num = jnp.sum(rows.real) * (self.dim / 2)  # no product of whole numbers, which may wrap
         log_scale = num * jnp.log(2 * jnp.pi * noise**2) + self.dim * log_root
-        return -log_scale - (square - explained) / (2 * noise**2)
+        return -log_scale - (square + ratio * jnp.sum(mean**2)) / (2 * noise**2)
 
     def _residual(self, items: Any, entries: Array, params: Array) -> Array:
         items = _inputs.rows(items, self.dim).astype(params.dtype)

@@ -82,7 +82,7 @@ class CollapsedGibbs(_Gibbs):
         alpha, beta = prior.alpha.astype(dtype), prior.beta.astype(dtype)
         real = data.ravel() >= 0
         places = jnp.argsort(~real)  # those of words, in order, then those of padding
-        words, olds = data.ravel()[places], state.topics.ravel()[places]
+        words, olds = jnp.ravel(data)[places], state.topics.ravel()[places]
         documents = places // data.shape[1]
         marks = jax.random.uniform(as_keys(key).noise, data.shape, dtype).ravel()[places]
         before = jnp.sum(state.topics[:, :, None] == each, axis=1, dtype=dtype)

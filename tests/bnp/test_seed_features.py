@@ -56,6 +56,21 @@ def test_the_density_of_linear_gaussian_items(scales):
     np.testing.assert_allclose(got, expected, rtol=1e-4)
 
 
+def test_the_density_of_items_that_are_large_beside_their_noise():
+    """In float32; it is of numbers that are 1e8 times its own size, were they subtracted."""
+    rng = np.random.default_rng(2)
+    entries, theta = rng.integers(0, 2, (50, 3)), 1e4 * rng.standard_normal((3, 2))
+    x = np.float32(entries @ theta + rng.standard_normal((50, 2))).astype(float)
+    rows = FeatureRows(jnp.asarray(x), jnp.asarray(entries.T), jnp.ones(50, bool))
+    covariance = np.eye(50) + 1e8 * entries @ entries.T
+    precise = np.linalg.slogdet(covariance)[1] + np.log(2 * np.pi) * 50
+    mean = np.linalg.solve(entries.T @ entries + 1e-8 * np.eye(3), entries.T @ x)
+    square = np.sum((x - entries @ mean) ** 2) + 1e-8 * np.sum(mean**2)
+    family = LinearGaussian(2, 1.0, 1e4)
+    got = family.logdensity(family.start(), jnp.zeros((3, 2)), rows)
+    np.testing.assert_allclose(got, -precise - square / 2, rtol=1e-3)
+
+
 def test_the_density_of_a_likelihood_of_ones_own():
     family = FeatureLikelihood(
         lambda theta, z, x: -0.5 * (x - z @ theta) ** 2,
