@@ -59,6 +59,16 @@ def as_floats(what: str, value: PyTree) -> PyTree:
     return jax.tree.map(leaf, numbers(what, value))
 
 
+def one_array(name: str, value: Any, other: str) -> Any:
+    """A value beside a number, which stands for all of an array; raise if it is several."""
+    if not jax.tree_util.all_leaves([value]):
+        raise TypeError(
+            f"{other} must be of the form of {name}, {describe(value)}, got one number: it stands "
+            "for all entries of an array alone"
+        )
+    return value
+
+
 def describe(tree: PyTree) -> str:
     """A tree with the dtypes and shapes of its leaves in their place."""
 

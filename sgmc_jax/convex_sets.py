@@ -18,7 +18,7 @@ from . import _checks, _returned
 from ._functions import as_function, must_take
 from ._types import Position
 
-_TOLERANCE = 1e-4
+_TOLERANCE = 1e-4  # of the length of a position: its rounding errors
 
 
 class ConvexSet(eqx.Module):
@@ -55,7 +55,8 @@ class ConvexSet(eqx.Module):
         name = f"{type(self).__name__}.project"
         _returned.like(name, nearest, x, "the position")
         distance = optax.tree.norm(jax.tree.map(lambda p, x: p - jnp.asarray(x), nearest, x))
-        if _checks.certainly(lambda d: ~(d <= _TOLERANCE), distance):
+        size = optax.tree.norm(jax.tree.map(jnp.asarray, x))
+        if _checks.certainly(lambda d, size: ~(d <= _TOLERANCE * size), distance, size):
             raise ValueError(
                 f"position must be in the set {type(self).__name__}, got a distance of "
                 f"{float(distance):.3g} from it"

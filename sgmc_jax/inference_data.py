@@ -39,7 +39,7 @@ def to_arviz(
     if model is None and data is not None:
         raise ValueError("model must be given with data, of which it tells the log likelihood")
     posterior = named(axes, trace if model is None else model.constrain(trace))
-    stats = _statistics(named(axes, *infos))
+    stats = _statistics(named(axes, *infos), 2 + ("kernel" in axes))  # after chain and draw
     made = {"posterior": posterior, "sample_stats": stats}
     for group, tree in groups.items():
         leaves = {name: np.asarray(x) for name, x in tree.items()}
@@ -87,12 +87,13 @@ def _from_groups() -> Callable:
     return lambda groups, **names: arviz.from_dict(**groups, **names)
 
 
-def _statistics(stats: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _statistics(stats: dict[str, np.ndarray], num_axes: int) -> dict[str, np.ndarray]:
     """By ArviZ's names, with what they tell besides."""
     errors = [x for name, x in stats.items() if name.split(".")[-1] == "energy_error"]
     stats = {_renamed(name): x for name, x in stats.items()}
     if errors:
-        stats["diverging"] = np.any([x > _DIVERGED for x in errors], axis=0)
+        each = [x.reshape(*x.shape[:num_axes], -1).max(axis=-1) for x in errors]
+        stats["diverging"] = np.any([x > _DIVERGED for x in each], axis=0)
     return stats
 
 

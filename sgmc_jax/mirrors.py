@@ -15,7 +15,6 @@ from . import _checks
 from ._types import Position
 
 Dual = Any  # a pytree of dual coordinates
-_TOLERANCE = 1e-3
 
 
 class Mirror(eqx.Module):
@@ -70,12 +69,10 @@ class PositiveMirror(Mirror):
     """
 
     def dual(self, x: Position) -> Dual:
-        # rounding may give an exact 0, whose logarithm is no coordinate
-        least = lambda x: jnp.where(x == 0, jnp.finfo(x.dtype).tiny, x)
-        return jax.tree.map(lambda x: jnp.log(least(x)), x)
+        return jax.tree.map(lambda x: jnp.log(_above_zero(x)), x)
 
     def primal(self, y: Dual) -> Position:
-        return jax.tree.map(jnp.exp, y)
+        return jax.tree.map(lambda y: _above_zero(jnp.exp(y)), y)
 
     def log_element(self, y: Dual) -> Array:
         return _total(y)
@@ -103,7 +100,7 @@ class SimplexMirror(Mirror):
         return jax.tree.map(lambda x: x[..., :-1] - x[..., -1:], logs)
 
     def primal(self, y: Dual) -> Position:
-        return jax.tree.map(lambda y: jax.nn.softmax(_padded(y), axis=-1), y)
+        return jax.tree.map(lambda y: _above_zero(jax.nn.softmax(_padded(y), axis=-1)), y)
 
     def log_element(self, y: Dual) -> Array:
         return _total(jax.tree.map(lambda y: jax.nn.log_softmax(_padded(y), axis=-1), y))
@@ -111,7 +108,12 @@ class SimplexMirror(Mirror):
     def check(self, x: Position) -> None:
         for path, leaf in jax.tree_util.tree_leaves_with_path(x):
             where = f"position{jax.tree_util.keystr(path)}"
-            _checks.probabilities(where, leaf, _TOLERANCE)
+            _checks.probabilities(where, leaf)
+
+
+def _above_zero(x: Array) -> Array:
+    """An exact 0, of rounding, as the least number: it has a logarithm, and finite gradients."""
+    return jnp.where(x == 0, jnp.finfo(x.dtype).tiny, x)
 
 
 def _padded(y: Float[Array, "*b d"]) -> Float[Array, "*b K"]:

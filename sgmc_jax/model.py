@@ -301,7 +301,7 @@ class Summand(ItemSum):
     """Any sum over the items plus a prior: expected counts, sufficient statistics, moments.
 
     Args:
-        prior: `position -> value`, or the value itself; a number stands for itself everywhere.
+        prior: `position -> value`, or the value itself; a number is that of a whole array.
         term: `(position, item) -> value`, the term of one item, shaped like the prior's.
 
     Raises:
@@ -328,8 +328,7 @@ class Summand(ItemSum):
 
     def prior(self, position: Position) -> Estimate:
         value = self.prior_term(position) if callable(self.prior_term) else self.prior_term
-        _returned.numbers("prior", value)
-        return Estimate(jax.tree.map(jnp.asarray, value))
+        return Estimate(jax.tree.map(jnp.asarray, _returned.numbers("prior", value)))
 
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
         if not jax.tree.leaves(items):
@@ -343,7 +342,8 @@ class Summand(ItemSum):
 
         def term(item: PyTree) -> PyTree:
             value, (name, model) = self.term(position, item), self.names
-            _returned.like(name, value, value if any_form else prior, model)
+            wanted = _returned.one_array(name, value, model) if any_form else prior
+            _returned.like(name, value, wanted, model)
             # in whole numbers the weights would lose their fractions
             return _returned.as_floats(name, value)
 

@@ -325,11 +325,15 @@ def _auxiliary(pieces: dict[str, Transition], position: Position) -> dict[str, P
     return kept
 
 
+_ESTIMATES = 2**31 - 2  # folded in, apart from the letters' keys, which are the first few
+
+
 def _one_by_one(keys: Keys, number: int) -> list[Keys]:
     """Keys of each of a step's estimates, whose batches are counted on from step to step."""
     count = lambda i: None if keys.count is None else keys.count * number + i
-    each = enumerate(split(keys.batch, max(1, number)))
-    return [Keys(keys.noise, key, count(i)) for i, key in each]
+    noise = jax.random.fold_in(keys.noise, _ESTIMATES)
+    pairs = (split(key, max(1, number)) for key in (noise, keys.batch))
+    return [Keys(*pair, count(i)) for i, pair in enumerate(zip(*pairs))]
 
 
 def _norm(gradient: Estimate | None) -> Array:

@@ -9,7 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Full, FunctionModel, Minibatch, Transformed, Window, cycle, hmc, sample
+from sgmc_jax import (
+    Full,
+    FunctionModel,
+    Minibatch,
+    Transformed,
+    Window,
+    cycle,
+    hmc,
+    repeat,
+    sample,
+)
 from sgmc_jax.models import HiddenMarkov, PoissonEmission
 
 pytest.importorskip("arviz_base")
@@ -64,6 +74,8 @@ def test_a_step_that_explodes_diverges():
     for thin in (1, 3):
         tree = run(hmc(GRAD, 30.0, 2), thin=thin).to_arviz()
         assert tree.sample_stats["diverging"].all()
+    stats = run(cycle(hmc(GRAD, 30.0, 2), repeat(hmc(GRAD, 0.1), 3))).to_arviz().sample_stats
+    assert stats["diverging"].all() and stats["diverging"].ndim == 2
     stats = run(cycle(hmc(GRAD, 30.0, 2), hmc(GRAD, 0.1))).to_arviz().sample_stats
     assert stats["diverging"].all() and {f"kernels.{i}.acceptance_rate" for i in (0, 1)} <= set(
         stats

@@ -176,8 +176,13 @@ class ControlVariate(BatchEstimator):
         """What one of the two returns, by the distance of the position to the centre."""
         if self.radius is None:
             return near()
+        form = jax.eval_shape(far)  # a centre may be in a wider dtype than the position
+
+        def alike() -> Any:
+            return jax.tree.map(lambda x, like: x.astype(like.dtype), near(), form)
+
         gap = optax.tree.sub(position, batch.centre)
-        return jax.lax.cond(optax.tree.norm(gap) > self.radius, far, near)
+        return jax.lax.cond(optax.tree.norm(gap) > self.radius, far, alike)
 
     @property
     def measures_noise(self) -> bool:
@@ -199,5 +204,5 @@ class ControlVariate(BatchEstimator):
         if self.anchor is not None:
             form = jax.eval_shape(self.inner.prior, self.centre)  # has the form of the sum
             if form.logdensity is None and jnp.shape(form.value) == ():
-                form = self.anchor  # of a `Summand` a number stands for itself everywhere
+                form = self.anchor  # a number, of a `Summand`, is that of a whole array
             _returned.like("anchor", self.anchor, form, "the sum over the items")

@@ -55,9 +55,8 @@ def mirrored_sgld(
 
     Reference:
         Hsieh, Kavis, Rolland and Cevher (2018), Mirrored Langevin dynamics; their step is h. A
-        coordinate of x that rounds to 0 becomes the least positive number, where the gradient of a
-        density such as x^(a - 1) may be infinite, in float32 for a below about .02: such a chain is
-        stopped and flagged. Take `scir` there.
+        coordinate of x that rounds to 0 becomes the least positive number, 1e-38 in float32, of
+        which Gamma(a) has the share 1e-38^a below: 1 % at a = .05. Take `scir` there.
     """
     _checks.estimator("grad", grad)
     piece = MirroredLangevin(mirror, temperature)

@@ -10,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .. import _checks
 from ..random import normal
 from .array_space import ArraySpace
-
-_TOLERANCE = 1e-3
 
 
 class Hyperboloid(ArraySpace):
@@ -92,10 +91,12 @@ class Hyperboloid(ArraySpace):
         value = np.asarray(x, np.float64)
         if value.ndim == 0 or value.shape[-1] < 2:
             raise ValueError(f"{where} must have shape (..., n + 1), n >= 1, got {value.shape}")
+        if value.size == 0:
+            return
         time = value[..., 0]
         product = np.sum(value[..., 1:] ** 2, axis=-1) - time**2
         error = np.max(np.abs(product + 1) / np.maximum(time**2, 1))
-        if error > _TOLERANCE or np.min(time) <= 0:
+        if error > _checks.slack(x) or np.min(time) <= 0:
             raise ValueError(
                 f"{where} must have <x, x> = -1 and x_0 > 0, time first, got x_0 = "
                 f"{np.min(time):.4g} and an <x, x> that is off by {error:.2g} x_0^2"

@@ -16,7 +16,6 @@ from ..random import normal
 from .array_space import ArraySpace
 from .sphere import great_circle, tangent, unit
 
-_TOLERANCE = 1e-3
 _LEAST = 1e-16  # of a coordinate of the sphere: its square is no denormal number, nor is 1 over it
 
 
@@ -104,7 +103,7 @@ class Simplex(ArraySpace):
         return math.prod(shape[:-1]) * (shape[-1] - 1)
 
     def check_array(self, where: str, x: Any) -> None:
-        _checks.probabilities(where, x, _TOLERANCE)
+        _checks.probabilities(where, x)
 
 
 def _root(x: Array) -> Array:

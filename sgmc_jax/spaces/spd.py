@@ -11,12 +11,11 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
+from .. import _checks
 from ..arrays import product
 from ..arrays.expm import expm
 from ..random import normal
 from .array_space import ArraySpace
-
-_TOLERANCE = 1e-3
 
 
 class SPD(ArraySpace):
@@ -89,8 +88,10 @@ class SPD(ArraySpace):
         shape, value = jnp.shape(x), np.asarray(x, np.float64)
         if len(shape) < 2 or shape[-1] != shape[-2]:
             raise ValueError(f"{where} must have shape (..., n, n), got {shape}")
+        if value.size == 0:
+            return
         error = np.max(np.abs(value - np.swapaxes(value, -1, -2))) / np.max(np.abs(value))
-        if error > _TOLERANCE:
+        if error > _checks.slack(x):
             raise ValueError(f"{where} must be symmetric, got entries off by {error:.2g} of them")
         least = np.min(np.linalg.eigvalsh(value))
         if least <= 0:

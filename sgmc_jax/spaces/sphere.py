@@ -10,10 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .. import _checks
 from ..random import normal
 from .array_space import ArraySpace
-
-_TOLERANCE = 1e-3
 
 
 class Sphere(ArraySpace):
@@ -63,8 +62,9 @@ class Sphere(ArraySpace):
     def check_array(self, where: str, x: Any) -> None:
         if jnp.ndim(x) == 0:
             raise ValueError(f"{where} must be a vector to lie on a sphere, got a scalar")
-        error = np.max(np.abs(np.linalg.norm(np.asarray(x), axis=-1) - 1))
-        if error > _TOLERANCE:
+        length = np.linalg.norm(np.asarray(x, np.float64), axis=-1)
+        error = np.max(np.abs(length - 1), initial=0.0)
+        if error > _checks.slack(x):
             raise ValueError(
                 f"{where} must have unit length along its last axis, got a length off by "
                 f"{error:.2g}"

@@ -10,12 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .. import _checks
 from ..arrays import product
 from ..arrays.expm import expm
 from ..random import normal
 from .array_space import ArraySpace
-
-_TOLERANCE = 1e-3
 
 
 class Stiefel(ArraySpace):
@@ -93,9 +92,10 @@ class Stiefel(ArraySpace):
                 f"{where} must have shape (..., n, p) with p <= n for p orthonormal columns in "
                 f"R^n, got {shape}"
             )
-        gram = np.swapaxes(np.asarray(x), -1, -2) @ np.asarray(x)
-        error = np.max(np.abs(gram - np.eye(shape[-1])))
-        if error > _TOLERANCE:
+        value = np.asarray(x, np.float64)
+        gram = np.swapaxes(value, -1, -2) @ value
+        error = np.max(np.abs(gram - np.eye(shape[-1])), initial=0.0)
+        if error > _checks.slack(x):
             raise ValueError(
                 f"{where} must have orthonormal columns, got an X'X that is off I by {error:.2g}; "
                 "Stiefel().nearest(x) has"

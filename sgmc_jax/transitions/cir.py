@@ -41,4 +41,4 @@ class CIR(Transition):
             jax.tree.map(lambda x, a: jnp.broadcast_to(a, x.shape), phase.position, field)
         )
         moved = cir(key, flat, shapes.astype(flat.dtype), h.astype(flat.dtype))
-        return phase._replace(position=unravel(moved))
+        return phase._replace(position=unravel(moved.astype(flat.dtype)))

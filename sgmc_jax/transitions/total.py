@@ -56,7 +56,8 @@ class GammaTotal(_Total):
             return jnp.sum(jnp.broadcast_to(a, x.shape).astype(x.dtype), axis=-1)
 
         shapes, unravel = ravel_pytree(jax.tree.map(total, phase.position, field))
-        return phase._replace(position=_rescaled(phase.position, unravel(log_gamma(key, shapes))))
+        totals = log_gamma(key, shapes).astype(shapes.dtype)  # drawn in float32 at least
+        return phase._replace(position=_rescaled(phase.position, unravel(totals)))
 
 
 class FixedTotal(_Total):

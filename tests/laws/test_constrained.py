@@ -184,3 +184,13 @@ def test_a_uniform_law_on_a_disc():
     check_law(values, disc(0.02), 0.01)
     for h in (0.01, 0.005):
         assert 0.42 < (0.5 - disc(h)) / h < 0.5
+
+
+def test_points_of_a_large_set_are_of_it():
+    ball = Ball(1e5)
+    for x in 1e5 * jax.random.normal(KEY, (20, 5)):
+        ball.check(ball.project(x))
+    with pytest.raises(ValueError, match="position must be in the set Ball"):
+        ball.check(jnp.full(5, 4.5e4))
+    with pytest.raises(ValueError, match="position must be in the set Box"):
+        Box(1e-6, 2e-6).check(jnp.zeros(1))

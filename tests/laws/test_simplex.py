@@ -234,6 +234,19 @@ def test_the_lognormal_law_sees_noise_too_large_by_a_twentieth(monkeypatch):
 # --------------------------------------------------------------------------------- bad input
 
 
+@pytest.mark.parametrize("scale", ["refresh", "none"])
+def test_positions_in_half_precision(scale):
+    kernel = scir(observed(Full()), 0.1, scale=scale)
+    run = sample(KEY, kernel, jnp.zeros(4, jnp.bfloat16), ITEMS, num_steps=5)
+    assert run.trace.dtype == jnp.bfloat16 and np.all(run.info.finite) and np.ptp(run.trace) > 0
+
+
+def test_a_number_is_no_prior_of_several_arrays():
+    counts = Minibatch(Summand(0.5, lambda position, item: {"a": item}), Full())
+    with pytest.raises(TypeError, match="prior must be of the form of term, {a: float32"):
+        sample(KEY, scir(counts, 0.1), {"a": jnp.zeros(3)}, np.eye(3, dtype="f"), num_steps=1)
+
+
 def test_bad_input_is_refused():
     for kwargs, message in [
         ({"scale": "fix"}, "scale must be one of .'refresh', 'none', 'fixed'., got 'fix'"),

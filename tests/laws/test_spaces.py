@@ -304,3 +304,23 @@ def test_a_flat_prior_of_the_faces_is_told_of():
 def test_a_space_must_be_one():
     with pytest.raises(TypeError, match="space must be a Space"):
         gmc(Minibatch(FunctionModel(lambda x: -jnp.sum(x)), Full()), "sphere", 0.1)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_points_in_half_precision_are_of_their_space(dtype):
+    keys = jax.random.split(KEY, 20)
+    for space, like in [(Sphere(), jnp.zeros(5, dtype)), (Simplex(), jnp.zeros((2, 7), dtype))]:
+        for key in keys:
+            space.check(space.random_point(key, like))
+
+
+def test_no_point_at_all_is_in_any_space():
+    for space, shape in [
+        (Sphere(), (0, 3)),
+        (Stiefel(), (0, 3, 2)),
+        (SPD(), (0, 2, 2)),
+        (Hyperboloid(), (0, 3)),
+        (Simplex(), (0, 3)),
+        (Positive(), (0,)),
+    ]:
+        space.check(jnp.zeros(shape))
