@@ -33,10 +33,10 @@ cancer = load_breast_cancer()
 NAMES = ["radius", "texture", "smoothness", "concavity", "symmetry"]
 columns = [list(cancer.feature_names).index(f"mean {name}") for name in NAMES]
 x = cancer.data[:, columns].astype(np.float32)
-x = (x - x.mean(0)) / x.std(0)
 y = (cancer.target == 0).astype(np.float32)  # 1 is malignant
 order = np.random.default_rng(0).permutation(len(y))
 train, test = order[:449], order[449:]
+x = (x - x[train].mean(0)) / x[train].std(0)
 data, held_out = (x[train], y[train]), (x[test], y[test])
 print(f"{len(train)} patients to learn from, {len(test)} kept out, {y.mean():.0%} malignant")
 

@@ -106,7 +106,9 @@ class PitmanYor(Series):
         size = jnp.where(used, counts, 1)
         joins = jnp.where(used, -log_rising_factorial(size - d, d) - gammaln(1 - d), 0.0)
         num = jnp.maximum(jnp.sum(counts), 1)
-        return births + jnp.sum(joins) - log_rising_factorial(num, a) + gammaln(a + 1)
+        # 0 of one item, or none, where the two would leave a rounding error
+        others = jnp.where(num > 1, gammaln(a + 1) - log_rising_factorial(num, a), 0.0)
+        return births + jnp.sum(joins) + others
 
     def redraw(self, key: Any, hyper: Hyper, counts: Array) -> Hyper:
         """A Metropolis step on (log a, logit d) given the sizes of the clusters."""
