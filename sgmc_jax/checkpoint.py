@@ -136,6 +136,8 @@ def _text(part: Any) -> bytes:
     leaves, structure = jax.tree.flatten(part)
     pieces = [re.sub(r"0x[0-9a-f]+", "", str(structure))]
     for leaf in leaves:
+        if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            leaf = jax.random.key_data(leaf)
         if isinstance(leaf, jax.Array | np.ndarray):
             pieces.append(f"{leaf.dtype}{leaf.shape}{np.asarray(leaf).tobytes().hex()}")
         else:

@@ -13,7 +13,6 @@ from jaxtyping import Array, PyTree
 
 from ._types import Data
 from .advice import means, remarks
-from .checkpoint import contents, shapes
 from .inference_data import to_arviz
 from .model import Model
 from .named import named, scalars, told
@@ -34,6 +33,10 @@ class RunInfo(NamedTuple):
 
     finite: Any
     kernel: Any
+
+    # which of a tuple are methods
+    count = property(lambda self: self.__getattr__("count"))
+    index = property(lambda self: self.__getattr__("index"))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -58,43 +61,6 @@ class Moments(NamedTuple):
     mean: PyTree
     variance: PyTree
     weight: Array
-
-
-class MadeWith:
-    """What a run was made with, by which one that goes on from it tells whether that has changed.
-
-    Data are compared by their values where they are other arrays; those of streams are not, and an
-    array of NumPy's that was written to in between is taken for the same. A run that was pickled
-    has lost it, and is taken for one of the same kernel and data.
-    """
-
-    def __init__(self, kernel: PyTree = None, data: PyTree = None):
-        self.parts = None if kernel is None else (kernel, data)
-
-    def __reduce__(self) -> tuple:
-        return MadeWith, ()
-
-    # a part of the structure of a run, which is the same for all
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MadeWith)
-
-    def __hash__(self) -> int:
-        return 0
-
-    def agrees(self, other: MadeWith) -> bool:
-        if self.parts is None or other.parts is None:
-            return True
-        (kernel, data), (own, seen) = self.parts, other.parts
-        return bool(eqx.tree_equal(kernel, own)) and _same_arrays(data, seen)
-
-
-def _same_arrays(x: PyTree, y: PyTree) -> bool:
-    (left, structure), (right, other) = map(jax.tree.flatten, (x, y))
-    if structure != other:
-        return False
-    if all(a is b for a, b in zip(left, right)):
-        return True
-    return shapes(x) == shapes(y) and contents(x) == contents(y)
 
 
 class Run(eqx.Module):
@@ -131,7 +97,7 @@ class Run(eqx.Module):
     axes: tuple[str, ...] = eqx.field(static=True)
     capacity: int | None = eqx.field(static=True, default=None)
     begun: int = eqx.field(static=True, default=0)
-    made_with: MadeWith = eqx.field(static=True, default=MadeWith())
+    made_with: Any = eqx.field(static=True, default=None)
     slotted: tuple[bool, ...] | None = eqx.field(static=True, default=None)
     thin: int = eqx.field(static=True, default=1)
 

@@ -18,16 +18,17 @@ from .collective import Collective
 from .combinators import require_kernel
 from .contract import Contract
 from .engines import Engine, num_rows
-from .run import MadeWith, Run
+from .run import Run
 from .runner.chains import Chains, one_kernel
 from .runner.code import told_of_code
 from .runner.guard import guarded_step
 from .runner.host import Host
 from .runner.keys import must_be_index, root, roots_of, step_keys
+from .runner.made_with import MadeWith
 from .runner.plan import Plan
 from .runner.programs import Layout
 from .runner.start import Start
-from .runner.stream import Resident, Stream, data_fingerprint, open_data
+from .runner.stream import Resident, Stream, as_arrays, data_fingerprint, open_data
 
 
 def record_position(state: Any, info: Any) -> Position:
@@ -129,13 +130,14 @@ def sample(
             function `key -> position`, for dispersed starts; or `None`, for kernels that know where
             to begin (most of `bnp`); or a `Run`, to go on where it ended
             (`run.extend` joins the two); with other data or another gradient it is taken at its
-            positions alone.
+            positions alone (data are told apart by their values, functions by their code; an array
+            that was written to in place is taken for the same).
             A module (of Equinox, say) is a position, and is never called.
         data: a pytree of arrays, or of frames and series of pandas, with one leading item axis, or
             `None`; or, for kernels whose
             batcher is `Given`, a function `i -> batch`, an iterator of batches, or what gives one
             for each pass, a function without arguments or a loader. Batches may be shorter than
-            others.
+            others, and all chains take the same: see `share_batch`.
         num_steps: the number of steps from `position` on, burn-in included; of a run found in
             `checkpoint`, which began there too, those that it has made count.
         num_chains: the number of chains; `None` for one without a chain axis.
@@ -191,7 +193,7 @@ def sample(
     if position is None and isinstance(source, Resident):
         start = Start(one.starter(source.first), position_axis, num_chains, roots.init, impl)
     contract = one.contract(start.one)
-    _check_streams(source, contract, kernel)
+    _check_streams(source, contract, kernel, alike=share_batch or (num_chains or 1) == 1)
     over = _over(engine, contract)
     size = engine.size if engine is not None and over == "data" else None
     has_slots = contract.capacity is not None
@@ -212,7 +214,7 @@ def sample(
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
     layout = Layout(engine, over, num_chains, kernel_axis is not None, plan.has_slots)
-    made_with = MadeWith(kernel.made_with(), None if plan.streamed else data)
+    made_with = MadeWith(kernel.made_with(), None if plan.streamed else as_arrays(data))
     start.changed = start.run is not None and not made_with.agrees(start.run.made_with)
     chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
     chains.start(start, source.first)
@@ -225,18 +227,28 @@ def sample(
     return host.run(chunk, progress, on_error)
 
 
-def _check_streams(source: Resident | Stream, contract: Contract, kernel: Kernel) -> None:
-    if isinstance(source, Stream) and not contract.streams:
+def _check_streams(
+    source: Resident | Stream, contract: Contract, kernel: Kernel, alike: bool
+) -> None:
+    if not isinstance(source, Stream):
+        return
+    if not contract.streams:
         raise TypeError(
             "data is streamed, which needs the batcher Given(total), or a kernel that says "
             f"`streams`: {type(kernel).__name__} would take each batch for all of it"
         )
-    if isinstance(source, Stream) and source.of_passes and contract.subtracts:
+    if source.of_passes and contract.subtracts:
         raise ValueError(
             "data must be independent batches where their noise is subtracted, as that of a pass "
             "adds up to nearly nothing: give a function of the step, or iter(...) of such batches"
         )
-    if isinstance(source, Stream) and contract.moves > 1:
+    if not alike:
+        warnings.warn(
+            "all chains take the same batches of a stream and are not independent: R-hat and "
+            "pooled standard errors are too optimistic; say share_batch=True if that is meant",
+            stacklevel=3,
+        )
+    if contract.moves > 1:
         name, moves = type(kernel).__name__, contract.moves
         warnings.warn(
             f"{name} moves {moves} times by each batch of the stream: its noise widens variances "

@@ -154,9 +154,9 @@ class Splitting(Kernel):
 
     def init(self, key: Key, position: Position, data: Data) -> SplittingState:
         _checks.real_position(position)
-        count = jnp.zeros((), jnp.int32)
-        _checks.scheduled("temperature", self.temperature, count)
         keys = as_keys(key)
+        count = jnp.asarray(0 if keys.count is None else keys.count, jnp.int32)
+        _checks.scheduled("temperature", self.temperature, count)
         init_key, momentum_key = jax.random.split(keys.noise)
         momentum = temperature = None
         if any(piece.uses_momentum for piece in self.pieces.values()):

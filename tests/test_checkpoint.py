@@ -1,6 +1,9 @@
 """A checkpoint knows the data of its run by their contents."""
 
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -45,6 +48,52 @@ def test_another_iterator_is_refused(tmp_path):
     with pytest.raises(ValueError, match="with another contents of the data: give"):
         run(tmp_path, stream(X[::-1]), Given(40))
     assert len(run(tmp_path, stream(X), Given(40), 6).trace) == 6
+
+
+def test_a_key_bound_to_a_function_is_known(tmp_path):
+    def with_key(i, num_steps):
+        prior = partial(lambda key, x: -0.5 * x @ x, jax.random.key(i))
+        kernel = sgld(Minibatch(FunctionModel(prior), Full()), 1e-3)
+        return sample(KEY, kernel, ZERO, None, num_steps=num_steps, checkpoint=tmp_path)
+
+    with_key(3, 4)
+    with pytest.raises(ValueError, match="with another kernel"):
+        with_key(4, 6)
+    assert len(with_key(3, 6).trace) == 6
+
+
+@dataclass
+class Record:
+    scale: float
+
+
+class Own:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def logprior(self, x):
+        return -0.5 * self.scale * x @ x
+
+    @cached_property
+    def squared(self):
+        return self.scale**2
+
+
+@pytest.mark.parametrize("kind", [Record, Own, lambda scale: SimpleNamespace(scale=scale)])
+@pytest.mark.parametrize("bound", [False, True])
+def test_an_object_is_known_by_its_attributes(kind, bound, tmp_path):
+    def with_scale(scale, num_steps, looked=False):
+        own = kind(scale)
+        if looked and kind is Own:
+            assert own.squared == scale**2  # a cache is no other object
+        prior = own.logprior if bound and kind is Own else lambda x: -0.5 * own.scale * x @ x
+        kernel = sgld(Minibatch(FunctionModel(prior), Full()), 1e-3)
+        return sample(KEY, kernel, ZERO, None, num_steps=num_steps, checkpoint=tmp_path)
+
+    with_scale(1.0, 4)
+    with pytest.raises(ValueError, match="with another code of functions"):
+        with_scale(2.0, 6)
+    assert len(with_scale(1.0, 6, looked=True).trace) == 6
 
 
 class Payload:

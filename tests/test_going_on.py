@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 from sgmc_jax import (
@@ -24,6 +25,7 @@ from sgmc_jax import (
     Uniform,
     Vmap,
     cycle,
+    draw,
     hmc,
     mala,
     psgld,
@@ -87,7 +89,7 @@ def test_a_metropolis_test_compares_with_the_density_of_the_new_data():
 
 
 def test_without_it_the_old_target_stays(monkeypatch):
-    monkeypatch.setattr("sgmc_jax.run.MadeWith.agrees", lambda self, other: True)
+    monkeypatch.setattr("sgmc_jax.runner.made_with.MadeWith.agrees", lambda self, other: True)
     before = sample(KEY, anchored(0.0), jnp.zeros(()), Y, num_steps=50)
     more = jnp.concatenate([Y, Y + 2.0])
     run = sample(KEY, anchored(0.0), before, more, num_steps=3_000, burn_in=100)
@@ -111,6 +113,67 @@ def test_a_run_that_was_pickled_goes_on():
     restored = pickle.loads(pickle.dumps(half.made_with))
     assert restored.agrees(half.made_with) and half.made_with.agrees(restored)
     assert half.made_with.parts is not None and restored.parts is None
+
+
+@pytest.mark.parametrize("through", [lambda run: run, lambda run: pickle.loads(pickle.dumps(run))])
+def test_a_kernel_that_is_made_again_is_the_same(through):
+    """As when a cell of a notebook is run again; its momenta are gone on with."""
+
+    def make(mean=0.0):
+        model = FunctionModel(lambda x: -0.5 * x**2, lambda x, y: -0.5 * (x - y - mean) ** 2)
+        return sghmc(SAGA(Minibatch(model, Uniform(10))), 1e-2)
+
+    whole = sample(KEY, make(), jnp.zeros(()), Y, num_steps=30)
+    half = sample(KEY, make(), jnp.zeros(()), Y, num_steps=15)
+    args = {"num_steps": 15}
+    assert np.array_equal(sample(KEY, make(), through(half), Y, **args).trace, whole.trace[15:])
+    other = sample(KEY, make(2.0), through(half), Y, **args)
+    assert not np.array_equal(other.trace, whole.trace[15:])
+    assert not other.made_with.agrees(through(half).made_with)
+
+
+def test_other_data_are_seen_of_a_run_that_was_pickled():
+    before = sample(KEY, anchored(0.0), jnp.zeros(()), Y, num_steps=50)
+    more = jnp.concatenate([Y, Y + 2.0])
+    before = pickle.loads(pickle.dumps(before))
+    run = sample(KEY, anchored(0.0), before, more, num_steps=3_000, burn_in=100)
+    assert abs(run.trace.mean() - mean(more)) < 0.02
+
+
+@pytest.mark.parametrize("wrap", [lambda kernel: kernel, lambda kernel: cycle(kernel, kernel)])
+def test_a_run_at_its_positions_begins_at_its_own_temperature(wrap):
+    """From 100 down to 1, long before a chain goes on with another gradient."""
+    cools = lambda i: jnp.where(i < 20, 100.0, 1.0)
+    make = lambda scale: wrap(
+        sghmc(
+            Minibatch(FunctionModel(lambda x: -0.5 * scale * x @ x), Full()),
+            1e-6,
+            temperature=cools,
+        )
+    )
+    before = sample(KEY, make(1.0), jnp.zeros(4_000), None, num_steps=30)
+    state = sample(KEY, make(2.0), before, None, num_steps=1).state
+    own = state if hasattr(state, "momentum") else state.states[0]
+    assert abs(np.mean(own.momentum**2) - 1) < 0.2 and own.temperature == 1
+
+
+def test_an_init_of_ones_own_may_take_its_key_for_one_of_jaxs():
+    kernel = lambda scale: Kernel.from_functions(
+        lambda key, position, data: Counter(position + scale * jax.random.normal(key)),
+        lambda key, state, data: (state, None),
+    )
+    before = sample(KEY, kernel(0.0), jnp.zeros(()), None, num_steps=2)
+    assert sample(KEY, kernel(1.0), before, None, num_steps=1).trace[0] != 0
+
+
+def test_a_frame_of_several_kinds_is_gone_on_with():
+    frame = pd.DataFrame({"x": np.arange(4.0), "on": [True, False, True, True]})
+    model = FunctionModel(lambda x: -0.5 * x**2, lambda x, row: -0.5 * (x - row[0]) ** 2)
+    kernel = sgld(SAGA(Minibatch(model, Uniform(2))), 1e-2)
+    whole = sample(KEY, kernel, jnp.zeros(()), frame, num_steps=10)
+    half = sample(KEY, kernel, jnp.zeros(()), frame, num_steps=5)
+    again = sample(KEY, kernel, half, frame.copy(), num_steps=5)
+    assert np.array_equal(again.trace, whole.trace[5:])
 
 
 def test_another_step_size_is_no_other_target():
@@ -162,7 +225,7 @@ def test_a_thermostat_is_no_friction_of_another_sampler(same, monkeypatch):
     """Else it stays at some 5, where the noise is that of a friction of 1: too cold by far."""
     before = sample(KEY, SAMPLERS["sgnht"], jnp.zeros(()), None, num_steps=100, num_chains=256)
     if same:
-        monkeypatch.setattr("sgmc_jax.run.MadeWith.agrees", lambda self, other: True)
+        monkeypatch.setattr("sgmc_jax.runner.made_with.MadeWith.agrees", lambda self, other: True)
     kernel = sghmc(EXACT, 0.1, 1.0, word="EA")
     args = {"num_steps": 400, "burn_in": 100, "num_chains": 256, "reduce": True}
     run = sample(KEY, kernel, before, None, **args)
@@ -252,6 +315,15 @@ def test_variances_of_a_matrix_of_parameters():
     wrong = sgld(grad, 0.1, noise_covariance=jnp.eye(3))
     with pytest.raises(ValueError, match="let both be in a dict"):
         sample(KEY, wrong, jnp.zeros((3, 3)), None, num_steps=2)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16])
+def test_moments_of_positions_in_half_precision(dtype):
+    """Squares of 300 are no numbers of float16, nor is a share of 1 in 20,000 one beside them."""
+    kernel = draw(lambda key, data: (300 * jax.random.normal(key)).astype(dtype))
+    made = sample(KEY, kernel, jnp.zeros((), dtype), None, num_steps=20_000, reduce=True)
+    assert made.trace.variance.dtype == np.float32
+    assert abs(made.trace.variance / 9e4 - 1) < 0.06 and abs(made.trace.mean) < 12
 
 
 def test_what_weighs_nothing_may_be_infinite():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sgmc_jax import Full, FunctionModel, Kernel, Minibatch, draw, gibbs, sample, sgld
+from sgmc_jax.run import RunInfo
 
 pytest.importorskip("arviz_base")
 KEY = jax.random.key(0)
@@ -55,6 +56,16 @@ class State(NamedTuple):
 class Info(NamedTuple):
     finite: jax.Array
     kernel: jax.Array
+
+
+class Numbered(NamedTuple):
+    count: int
+    index: int
+
+
+def test_fields_that_have_the_names_of_a_tuples_methods():
+    info = RunInfo(True, Numbered(3, 7))
+    assert (info.count, info.index) == (3, 7)
 
 
 def test_an_info_may_have_fields_of_the_wrapper():

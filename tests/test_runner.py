@@ -23,6 +23,7 @@ from sgmc_jax import (
 from sgmc_jax.contract import merge_running
 from sgmc_jax.engines import Engine
 from sgmc_jax.runner.chains import Chains
+from sgmc_jax.runner.draws import Draws
 from sgmc_jax.runner.host import Host
 from tests.test_sample import KEY, CountState, assert_same_slots, break_step, run_births
 
@@ -112,6 +113,25 @@ def test_an_interrupt_while_chains_grow(name, monkeypatch):
     monkeypatch.undo()
     assert (first.capacity > 4) == (name == "grow") and first.num_steps < 40
     rest = run_births(4, 40 - first.num_steps, first)  # the same kernel: slots are those of the run
+    assert_same_slots(first.extend(rest).trace, run_births(64).trace, 1)
+
+
+@pytest.mark.parametrize("method", ["head", "fill"])
+def test_an_interrupt_before_draws_are_kept(method, monkeypatch):
+    """Neither the step nor the state has gone on then."""
+    original, calls = getattr(Draws, method), []
+
+    def interrupted(self, *args):
+        calls.append(method)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(self, *args)
+
+    monkeypatch.setattr(Draws, method, interrupted)
+    with pytest.warns(UserWarning, match="interrupted: 4 of 40 steps"):
+        first = run_births(64, chunk=2)
+    monkeypatch.undo()
+    rest = run_births(64, 36, first)
     assert_same_slots(first.extend(rest).trace, run_births(64).trace, 1)
 
 

@@ -109,7 +109,9 @@ class SliceMixture(Kernel):
         # an open atom without a slot is a choice that points were not given
         lost = (choice.short & self.scan.exact(keys.count)).astype(jnp.int32)
 
-        move = Move(old, new, moved, lost, state.log_weights[:, None] + scores, round_key)
+        # what is said of a slot without an atom may be no number
+        weights = jnp.where(jnp.isnan(state.log_weights), -jnp.inf, state.log_weights)
+        move = Move(old, new, moved, lost, weights[:, None] + scores, round_key)
         sums = self.scan.follow(self, keys.count, state.sums, shard, batch, move)
         position = state.position._replace(local={"assignment": moved})
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PyTree
 
-from .. import _checks
+from .. import _checks, _tree
 from .._types import Data, Key, as_keys
 from ..contract import SlotInfo
 from ..families import Family
@@ -44,6 +44,7 @@ class AuxiliaryMixture(BlockKernel):
         turns = (jnp.arange(len(uniforms)), uniforms)
         (labels, _, _, overflow), _ = jax.lax.scan(visit, start, turns)
         # parameters are dropped: the next step draws them given these labels
+        hyper = _tree.flagged(hyper, _tree.has_nan(params))
         state = model.state(hyper, labels, blocks, overflow, self.capacity)
         return state, state.slots
 

@@ -30,7 +30,8 @@ def warm_mixture(
 
         warm = sample(key, warm_mixture(process, family, blocks=64), None, X, num_steps=20)
         start = np.unique(warm.state.position.local["assignment"], return_inverse=True)[1]
-        run = sample(other_key, hybrid_mixture(process, family, blocks=64), start, X, num_steps=100)
+        exact = hybrid_mixture(process, family, blocks=64, capacity=warm.capacity)
+        run = sample(other_key, exact, start, X, num_steps=100)
 
     `kmeans_plus_plus` is a cheaper start where Euclidean distances mean something, and
     `split_merge` needs none.

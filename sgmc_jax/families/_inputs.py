@@ -51,7 +51,9 @@ def covariance_matrix(name: str, value: Any, dim: int) -> Float[Array, "d d"]:
     _checks.finite(name, value)
     if _checks.is_concrete(value):
         matrix = np.asarray(value, np.float64)
-        if not np.allclose(matrix, matrix.T, rtol=1e-5) or np.linalg.eigvalsh(matrix)[0] <= 0:
+        rounding = 1e-6 * np.max(np.abs(matrix))
+        symmetric = np.allclose(matrix, matrix.T, rtol=1e-5, atol=rounding)
+        if not symmetric or np.linalg.eigvalsh(matrix)[0] <= 0:
             raise ValueError(f"{name} must be symmetric and positive definite, got {value}")
     return value
 

@@ -178,6 +178,8 @@ class DirichletCategorical(Family):
         dtype = dtype_of(data)
         if dtype is None or not jnp.issubdtype(dtype, jnp.integer):
             raise TypeError(f"data must be indices of categories, integers, got {describe(data)}")
+        if np.ndim(data) != 1:
+            raise ValueError(f"data must be a vector of indices, got shape {np.shape(data)}")
         if _checks.is_concrete(data) and np.size(data):
             low, high = np.min(data), np.max(data)
             if low < 0 or high >= self.size:

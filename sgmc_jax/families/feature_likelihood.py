@@ -207,16 +207,24 @@ class _Posterior(Estimator):
         self, key: Any, estate: PyTree, position: PyTree, data: FeatureRows
     ) -> tuple[Estimate, PyTree]:
         def items(params: PyTree) -> Array:
-            terms = self.family.loglik(params, data.features, data.items)
+            terms = self.family.loglik(self._in_use(params), data.features, data.items)
             return jnp.sum(jnp.where(data.real, terms, 0))
 
         def prior(params: PyTree) -> Array:
-            return jnp.sum(jnp.where(self.active, self.family.log_priors(params), 0))
+            terms = self.family.log_priors(self._in_use(params))
+            return jnp.sum(jnp.where(self.active, terms, 0))
 
         # every shard has its own rows, and all have the one prior
         shared = self.comm.sum(jax.value_and_grad(items)(position))
         value, gradient = optax.tree.add(shared, jax.value_and_grad(prior)(position))
         return Estimate(gradient, value), estate
+
+    def _in_use(self, params: PyTree) -> PyTree:
+        """With one that is in use in place of the others, which may have no finite gradient: slots
+        that a chain has grown by are 0."""
+        one = jnp.argmax(self.active)
+        rows = lambda x: jnp.where(self.active.reshape(-1, *[1] * (x.ndim - 1)), x, x[one])
+        return jax.tree.map(rows, params)
 
 
 class _Slots(Euclidean):
@@ -236,7 +244,11 @@ class _Slots(Euclidean):
         return False
 
     def gradient(self, x: PyTree, g: PyTree) -> PyTree:
-        return _times((self.counts > 0) / (1 + self.counts), g)
+        scaled = _times(1 / (1 + self.counts), g)
+        some = self.counts > 0
+        return jax.tree.map(
+            lambda x: jnp.where(some.reshape(-1, *[1] * (x.ndim - 1)), x, 0), scaled
+        )
 
     def normal(self, key: Any, x: PyTree) -> PyTree:
         # row k does not depend on how many follow: a chain may grow

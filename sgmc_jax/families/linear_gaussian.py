@@ -18,7 +18,10 @@ from ..random.slots import slot_normal
 from . import _inputs
 from ._from_data import items_of
 from ._inputs import check_rows, positive_number
-from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, Hyper, RowLikelihood
+from .feature_family import FeatureFamily, FeatureRows, Hyper
+from .linear_rows import LinearRow, LinearRows
+
+_CANCELS = 1e-3  # of a sum of squares: what is left of it has few digits in float32
 
 
 class LinearSums(NamedTuple):
@@ -51,7 +54,9 @@ class LinearGaussian(FeatureFamily):
     the last sum being over features of no other row. M is made anew for every row from Z'Z, whose
     whole numbers are exact: mu costs more than that, and rank-one updates of M lose digits in
     float32 where s is much below s_A. Sums over items are taken of the residuals of a reference
-    theta, so that the sum of squares that draws s does not cancel.
+    theta, so that the sum of squares that draws s does not cancel. Two equal columns of m ones
+    leave (s / s_A)^2 alone in Q: in float32 keep that well above m / 1e7, or enable
+    `jax_enable_x64`.
 
     Args:
         dim: D, the dimension of an item.
@@ -170,6 +175,10 @@ class LinearGaussian(FeatureFamily):
         step = self._step(feature_key, hyper, params, stats)
         rest = stats.square + jnp.sum(step * (product(stats.gram, step) - 2 * stats.cross))
         drawn = params + step
+        if self.noise_prior is not None:
+            # from a far reference, as the first is, the sum of squares cancels
+            anew = lambda: comm.sum(self.statistics(drawn, rows).square)
+            rest = jax.lax.cond(rest < _CANCELS * stats.square, anew, lambda: rest)
         active = counts > 0
         size = jnp.sum(jnp.where(active[:, None], drawn**2, 0))
         num = jnp.stack([jnp.asarray(num_items, float) * self.dim, jnp.sum(active) * self.dim])
@@ -279,67 +288,6 @@ class LinearGaussian(FeatureFamily):
             noise_variance=noise**2,
             dim=self.dim,
         )
-
-
-class LinearRows(EntryLikelihood):
-    """theta R' and theta theta', over the noise variance, and how entries have moved since R."""
-
-    inner: Float[Array, "K n"]
-    gram: Float[Array, "K K"]
-    moved: Float[Array, "K n"]
-
-    def gain(self, k: Array, entry: Array, lower: Array) -> Array:
-        """(r . theta_k - |theta_k|^2 (lower + 1/2)) / s^2, r without feature k."""
-        inner = self.inner[k] - product(self.gram[k], self.moved)
-        return inner + self.gram[k, k] * (entry - lower - 0.5)
-
-    def change(self, k: Array, step: Array) -> LinearRows:
-        return eqx.tree_at(lambda own: own.moved, self, self.moved.at[k].add(step))
-
-
-class LinearRow(RowLikelihood):
-    """A row of residual e: `means` phi, instantiated or expected, explain it up to a variance.
-
-    `inner` is phi e', `square` e e', `gram` phi phi'; `spread` is M z' and `predictive` 1 + z M z',
-    to which the row's own features add `alone`, the sum of `own` z^2.
-    """
-
-    inner: Float[Array, " K"]
-    square: Float[Array, ""]
-    gram: Float[Array, "K K"]
-    spread: Float[Array, " K"]
-    predictive: Float[Array, ""]
-    variance: Float[Array, "K K"]
-    own: Float[Array, " K"]
-    alone: Float[Array, ""]
-    noise_variance: Float[Array, ""]
-    dim: int = eqx.field(static=True)
-
-    def gain(self, k: Array, entry: Array, lower: Array) -> Array:
-        steps = lower - entry + jnp.arange(2)
-        values = self._log_normal(*self._moved(k, steps), self.alone)
-        return values[1] - values[0]
-
-    def change(self, k: Array, step: Array) -> LinearRow:
-        square, predictive = self._moved(k, step)
-        inner = self.inner - step * self.gram[k]
-        spread = self.spread + step * self.variance[k]
-        where = lambda own: (own.inner, own.square, own.spread, own.predictive)
-        return eqx.tree_at(where, self, (inner, square, spread, predictive))
-
-    def ratio(self, entries: Array, params: Array) -> Array:
-        alone = jnp.stack([self.alone, jnp.sum(self.own * entries**2)])
-        values = self._log_normal(self.square, self.predictive, alone)
-        return values[1] - values[0]
-
-    def _moved(self, k: Array, step: Array) -> tuple[Array, Array]:
-        """e e' and 1 + z M z' with column k changed by `step`."""
-        square = self.square + step * (step * self.gram[k, k] - 2 * self.inner[k])
-        return square, self.predictive + step * (step * self.variance[k, k] + 2 * self.spread[k])
-
-    def _log_normal(self, square: Array, predictive: Array, alone: Array) -> Array:
-        total = predictive + alone
-        return -0.5 * (self.dim * jnp.log(total) + square / (self.noise_variance * total))
 
 
 def _scales(hyper: Hyper, dtype: Any) -> tuple[Array, Array]:

@@ -192,6 +192,10 @@ class Poisson(_CountedBySum):
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         return xlogy_log(x, log_theta) - jnp.exp(log_theta) - gammaln(x + 1.0)
 
+    def log_step(self, log_theta: Array, lower: Array) -> Array:
+        """log theta - log(x + 1), of which the default's difference has no digits at large x."""
+        return log_theta - _log_next(lower)
+
     def log_absent(self, log_theta: Array) -> Array:
         """-theta: of gammaln(1) an error remains in float32, which many items make large."""
         return -jnp.exp(log_theta)
@@ -226,12 +230,22 @@ class NegativeBinomial(_CountedBySum):
         front = log_rising_factorial(r, x) - gammaln(x + 1.0)  # exact also where r is large
         return front + r * log1mexp(log_theta) + xlogy_log(x, log_theta)
 
+    def log_step(self, log_theta: Array, lower: Array) -> Array:
+        """log theta + log((x + r) / (x + 1)), of which the default's difference has no digits."""
+        x = jnp.maximum(lower, 0)
+        return log_theta + jnp.log1p((self.size - 1) / (x + 1.0))
+
     def log_absent(self, log_theta: Array) -> Array:
         """r log(1 - theta), without what rounding leaves of the rest."""
         return self.size * log1mexp(log_theta)
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         return xlogy_log(stats, log_theta) + num_items * self.size * log1mexp(log_theta)
+
+
+def _log_next(lower: Array) -> Array:
+    """log(x + 1); of -1, no value, 0."""
+    return jnp.log(jnp.maximum(lower, 0) + 1.0)
 
 
 def neighbours(entry: Array, uniform: Array) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .measures import RateMeasure
+from .measures import ALL_MEASURES, DiscountedMeasure, RateMeasure
 
 _NODES = 256
 _FAR = 20.0  # e^-20 is nothing beside 1
@@ -23,7 +23,7 @@ def exposure(measure: RateMeasure, counts: Any, num_items: Any) -> Float[Array, 
     the discount d, and after them to e^(-(c + d) s) if it is not 0: two geometric series.
 
     Args:
-        measure: nu, one of the library's.
+        measure: nu, of any kind whose density falls like a power at both ends, or faster above.
         counts: h, a `CountLikelihood` or anything that has its `log_absent`.
         num_items: n.
 
@@ -35,12 +35,18 @@ def exposure(measure: RateMeasure, counts: Any, num_items: Any) -> Float[Array, 
     Reference:
         Trefethen and Weideman (2014), The exponentially convergent trapezoidal rule.
     """
-    c, d = measure.concentration, getattr(measure, "discount", 0.0)
+    c = measure.concentration
     low = -_FAR - jnp.log(num_items * jnp.maximum(c, 1))
     high = _FAR - jnp.log(jnp.minimum(c, 1))
     step = (high - low) / (_NODES - 1)
     s = low + step * jnp.arange(_NODES)
     some = -jnp.expm1(num_items * counts.log_absent(measure.log_weight(s)))
     each = some * jnp.exp(measure.log_density(s))
-    before, after = each[0] / jnp.expm1((1 - d) * step), each[-1] / jnp.expm1((c + d) * step)
-    return step * (before + jnp.sum(each) + after)
+    # powers of the library's own are known; of another, the ratios of the outermost nodes tell
+    if isinstance(measure, ALL_MEASURES):
+        d = measure.discount if isinstance(measure, DiscountedMeasure) else 0.0
+        rises, falls = jnp.expm1((1 - d) * step), jnp.expm1((c + d) * step)
+    else:
+        rises, falls = each[1] / each[0] - 1, each[-2] / jnp.where(each[-1] > 0, each[-1], 1) - 1
+    after = jnp.where(each[-1] > 0, each[-1] / falls, 0)
+    return step * (each[0] / rises + jnp.sum(each) + after)

@@ -69,18 +69,21 @@ class BetaLaw(Law):
 
 
 class BetaOneLaw(LawByInversion):
-    """Beta(1, b), P(V > v) = (1 - v)^b; V = 1 at b = 0."""
+    """Beta(1, b), P(V > v) = (1 - v)^b; V = 1 at b = 0, and no number below."""
 
     b: Array
 
     def logpdf(self, v: Array) -> Array:
         b = jnp.where(self.b > 0, self.b, 1)
-        return jnp.where(self.b > 0, jnp.log(b) + xlog1py(b - 1, -v), 0.0)
+        return self._of(jnp.log(b) + xlog1py(b - 1, -v))
 
     def log_above(self, u: Array, log_x: Array) -> Array:
         b = jnp.where(self.b > 0, self.b, 1)
-        drawn = log1mexp(jnp.minimum(log1mexp(log_x) + jnp.log(u) / b, 0))
-        return jnp.where(self.b > 0, drawn, 0.0)
+        return self._of(log1mexp(jnp.minimum(log1mexp(log_x) + jnp.log(u) / b, 0)))
+
+    def _of(self, x: Array) -> Array:
+        """x, 0 where b is, and NaN below, of a concentration that was traced."""
+        return jnp.where(self.b > 0, x, jnp.where(self.b == 0, 0.0, jnp.nan))
 
 
 class ExponentialLaw(LawByInversion):

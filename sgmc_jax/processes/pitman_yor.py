@@ -106,8 +106,10 @@ class PitmanYor(Series):
         size = jnp.where(used, counts, 1)
         joins = jnp.where(used, -log_rising_factorial(size - d, d) - gammaln(1 - d), 0.0)
         num = jnp.maximum(jnp.sum(counts), 1)
-        # 0 of one item, or none, where the two would leave a rounding error
-        others = jnp.where(num > 1, gammaln(a + 1) - log_rising_factorial(num, a), 0.0)
+        # -P(a + 1, n - 1) with (n - 1)!, by what is smaller; 0 of one item without rounding error
+        few = gammaln(num.astype(float)) - log_rising_factorial(a + 1, num - 1)
+        others = jnp.where(num > a, gammaln(a + 1) - log_rising_factorial(num, a), few)
+        others = jnp.where(num > 1, others, 0.0)
         return births + jnp.sum(joins) + others
 
     def redraw(self, key: Any, hyper: Hyper, counts: Array) -> Hyper:

@@ -60,18 +60,22 @@ class Rejection(MeasureSeries):
     def _log_kept(self, log_theta: Array) -> Array:
         """log rho(theta)."""
         measure, c = self.measure, self.measure.concentration
+        # NaN where a concentration that was traced leaves the range: rho would be above 1
+        power = lambda c: jnp.where(c >= 1, c - 1, jnp.nan)
         if isinstance(measure, BetaProcess):
-            return (c - 1) * log1mexp(log_theta)
+            return power(c) * log1mexp(log_theta)
         if isinstance(measure, StableBetaProcess):
-            return (c + measure.discount - 1) * log1mexp(log_theta)
+            return power(c + measure.discount) * log1mexp(log_theta)
         if isinstance(measure, BetaPrimeProcess):
-            return (1 - c) * jax.nn.softplus(log_theta)
+            return -power(c) * jax.nn.softplus(log_theta)
         x = c * jnp.exp(log_theta)
         return jnp.log1p(x) - x if isinstance(measure, GammaProcess) else -x
 
     def log_tau(self, v: Array, g: Array) -> Array:
         log_theta = self._log_larger(g)
-        return jnp.where(jnp.log(v) <= self._log_kept(log_theta), log_theta, -jnp.inf)
+        kept = self._log_kept(log_theta)
+        theirs = jnp.where(jnp.log(v) <= kept, log_theta, -jnp.inf)
+        return jnp.where(jnp.isnan(kept), kept, theirs)
 
     def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         return self._uniform(key, shape)

@@ -22,7 +22,6 @@ from .start import Start
 
 _BUFFER_BYTES = 16 * 2**20
 _MAX_SLOTS = 2**16
-_ANEW = 2**31 - 1  # less the steps made, the index of a key that nothing else is given
 
 
 class Chains:
@@ -98,7 +97,7 @@ class Chains:
             return
         # what the states hold besides their positions is of another target
         seen = self._put_seen(run.state.position, run.stopped)
-        rest = (self.index, self.first_data, self.roots, np.int32(_ANEW - run.num_steps))
+        rest = (self.index, self.first_data, self.roots, np.int32(run.num_steps))
         self.carry, self.template = self._programs().anew(self._params, *seen, *rest)
         self._plan_buffers()
 
@@ -127,7 +126,7 @@ class Chains:
 
     # --------------------------------------------------------------------------------- run
 
-    def advance(self, span: tuple[int, int, int], batches: PyTree) -> PyTree:
+    def advance(self, span: tuple[int, int, int], batches: PyTree) -> tuple[Carry, PyTree]:
         """A chunk of steps, made again with more slots where a step ran out of them.
 
         Args:
@@ -135,7 +134,8 @@ class Chains:
             batches: the data, or a batch for each step.
 
         Returns:
-            buffers of the draws kept, filled from the front.
+            the carry after it, not yet that of these chains, and buffers of the draws kept, filled
+            from the front.
         """
         traced = tuple(np.int32(x) for x in span)
         first, num_steps, burn_in = span
@@ -145,9 +145,7 @@ class Chains:
                 self._params, self.carry, self.index, batches, self.roots, traced
             )
             if not self.layout.fetch(carry.overflow).any():
-                draws = self.layout.fetch(buffers)
-                self.carry = carry  # last: an interrupt leaves the chains where their draws end
-                return draws
+                return carry, self.layout.fetch(buffers)
             self.grow(2 * self.capacity)  # the chunk again, from its start, with its keys
             # draws are larger now, but there are as many
             slots = max(self.plan.slots, kept(first + num_steps) - kept(first))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import functools
 import sys
 from collections.abc import Iterator
-from types import CodeType, MethodType
+from types import CodeType, MethodType, SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -26,7 +27,8 @@ def code_of(tree: PyTree) -> list[str]:
     """Texts and values of all functions in a tree, and of users' classes among its nodes.
 
     A function stands for its bytecode and constants, its defaults, what it has captured, and the
-    globals that it reads, functions among them. Objects of unknown kinds are known by their class.
+    globals that it reads, functions among them; an object of a user's class for its attributes and
+    methods. Objects of other kinds are known by their class.
     """
     return list(_of_tree(tree, {}))
 
@@ -92,8 +94,8 @@ def _of_object(x: Any, seen: dict[int, Any]) -> Iterator[str]:
     elif hasattr(x, "__code__"):
         yield from _of_function(x, seen)
         return
-    else:
-        parts = (getattr(x, "__wrapped__", None),)  # of functions that are jitted, say
+    else:  # `__wrapped__` is that of functions that are jitted, say
+        parts = (getattr(x, "__wrapped__", None), *_state_of(x))
     yield _name(x if isinstance(x, type) else type(x))
     for part in parts:
         yield from _of(part, seen)
@@ -136,6 +138,27 @@ def _methods(kind: type) -> list[Any]:
     found = [getattr(kind, name, None) for name in dict.fromkeys(names)]
     found = [x.fget if isinstance(x, property) else x for x in found]
     return [x for x in found if hasattr(x, "__code__")]
+
+
+def _state_of(x: Any) -> list[Any]:
+    """What tells objects of a user's class apart, and records of any; libraries keep caches."""
+    kind = type(x)
+    own = not (_is_known(kind) or _is_installed(kind))
+    if not (own or dataclasses.is_dataclass(x) or isinstance(x, SimpleNamespace)):
+        return []
+    slots = [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]
+    names = sorted({*getattr(x, "__dict__", ()), *slots})
+    names = [n for n in names if not isinstance(getattr(kind, n, None), functools.cached_property)]
+    told = [y for name in names if hasattr(x, name) for y in (name, getattr(x, name))]
+    return [*told, kind] if own else told
+
+
+def _is_installed(kind: type) -> bool:
+    """Whether a class is of Python or of a package, not of code that is being written."""
+    if kind.__module__.split(".")[0] in sys.stdlib_module_names:
+        return kind.__module__ != "__main__"
+    path = str(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+    return "site-packages" in path or "dist-packages" in path
 
 
 def _is_known(x: Any) -> bool:

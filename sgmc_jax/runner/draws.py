@@ -20,15 +20,14 @@ class Draws:
         self.num_draws, self.axis, self.count = num_draws, axis, 0
         self.arrays = jax.tree.map(self._zeros, template)
 
-    def append(self, draws: PyTree, count: int) -> None:
-        """More draws, `count` in all; they may have fewer slots than later ones."""
+    def fill(self, draws: PyTree, count: int) -> None:
+        """More draws, `count` in all as soon as that is set; they may have fewer slots."""
         to = slice(self.count, count)
 
         def leaf(array: np.ndarray, x: np.ndarray) -> None:
             array[self._corner(x, to)] = x
 
         jax.tree.map(leaf, self.arrays, draws)
-        self.count = count
 
     def head(self, draws: PyTree, num: int) -> PyTree:
         """The first `num` of some draws."""

@@ -13,9 +13,10 @@ from jaxtyping import PyTree
 from ..advice import remarks
 from ..checkpoint import Checkpoint
 from ..contract import slot_infos
-from ..run import MadeWith, Run, RunInfo
+from ..run import Run, RunInfo
 from .chains import Chains, as_saved
 from .draws import Draws
+from .made_with import MadeWith
 from .stream import Resident, Stream
 
 _FIRST_CHUNK = 64
@@ -86,7 +87,9 @@ class Host:
         for leaves, at in segments:
             pairs = zip(leaves, kinds, strict=True)
             draws = jax.tree.unflatten(structure, [as_saved(x, like) for x, like in pairs])
-            self.draws.append(draws, self._num_kept(at["num_steps"]))
+            count = self._num_kept(at["num_steps"])
+            self.draws.fill(draws, count)
+            self.draws.count = count
         self.num_steps = meta["num_steps"]
         if isinstance(self.source, Stream):
             self.source.skip(done)
@@ -152,14 +155,16 @@ class Host:
             )
             batches = chains.layout.put_data(batches, chains.plan.num_rows, axis=1)
         capacity = chains.capacity
-        buffers = chains.advance((self.num_steps, num_steps, self.burn_in), batches)
+        carry, buffers = chains.advance((self.num_steps, num_steps, self.burn_in), batches)
         if chains.capacity != capacity:
             self._make_room()
 
-        self.num_steps += num_steps
-        count = self._num_kept(self.num_steps)
+        made = self.num_steps + num_steps
+        count = self._num_kept(made)
         segment = self.draws.head(buffers, count - self.draws.count)
-        self.draws.append(segment, count)
+        self.draws.fill(segment, count)
+        # without a call between, so that Ctrl-C comes before all or after
+        chains.carry, self.num_steps, self.draws.count = carry, made, count
         self._save(segment)
         active = [np.max(slots.active, initial=0) for slots in slot_infos(segment[1])]
         if active and max(active) > _CROWDED * chains.capacity:

@@ -35,7 +35,9 @@ def start_carry(kernel: Kernel, state: Any, data: Data, plan: Plan) -> Carry:
     moments = None
     if plan.reduce is not None:
         value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
-        zeros = jax.tree.map(lambda x: jnp.zeros_like(jnp.asarray(x)), value)
+        # squares of half precision overflow
+        wide = lambda x: jnp.promote_types(jnp.result_type(x), jnp.float32)
+        zeros = jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), wide(x)), value)
         moments = Moments(zeros, zeros, jnp.zeros((), jnp.result_type(float)))
         moments = Running(moments, moments)
     return Carry(state, stopped, jnp.zeros((), bool), info, moments)
@@ -115,7 +117,9 @@ def _add_moments(
 
     def leaf(x: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
         share_x = share.astype(mean.dtype)
-        delta = jnp.where(share > 0, x - mean, 0)  # what weighs nothing may not be finite
+        delta = jnp.where(
+            share > 0, x.astype(mean.dtype) - mean, 0
+        )  # what weighs nothing may not be finite
         return share_x * delta, share_x * ((1 - share_x) * delta**2 - variance)
 
     pairs = jax.tree.map(leaf, value, moments.mean, moments.variance)

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .._compiler import quick_options
-from .._types import Kernel
+from .._types import Kernel, as_keys
 from ..collective import Shard
 from ..engines import Pmap, split_items
 from .keep import kept_shapes, start_carry
@@ -181,6 +181,9 @@ def _pad_to(x: Any, like: Any) -> Any:
     return jnp.pad(x, [(0, b - a) for a, b in zip(x.shape, like.shape, strict=True)])
 
 
+_ANEW = 2**31 - 1  # less the steps made, the index of a key that nothing else is given
+
+
 @lru_cache(maxsize=128)
 def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Programs:
     """The functions of one chain on one shard, mapped and compiled for all."""
@@ -200,10 +203,15 @@ def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Progr
         carry, template = begin(static.kernel(params), place(state, plan), shard(data))
         return carry._replace(stopped=stopped), template
 
-    def anew(params, position, stopped, chain, data, roots, step):
+    def anew(params, position, stopped, chain, data, roots, num_steps):
         kernel, data = static.kernel(params), shard(data)
-        key = jax.random.fold_in(root(roots.init, chain, plan.impl), step)
-        carry, template = begin(kernel, kernel.init(key, place(position, plan), data), data)
+        key = jax.random.fold_in(root(roots.init, chain, plan.impl), _ANEW - num_steps)
+        keys = as_keys(key)._replace(count=num_steps)  # what follows a schedule begins there
+        try:
+            state = kernel.init(keys, place(position, plan), data)
+        except TypeError:  # an `init` of one's own may take its key for one of JAX's
+            state = kernel.init(key, place(position, plan), data)
+        carry, template = begin(kernel, state, data)
         return carry._replace(stopped=stopped), template
 
     def chunk(params, carry, chain, data, roots, span):

@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .._types import Data, Kernel
-from ..run import MadeWith, Run
+from ..run import Run
+from ..runner.made_with import MadeWith
 from ..runner.programs import Static
 from ..sample import sample
 from .arms import Arm, Setting, Tuned
@@ -152,7 +153,7 @@ def _stack_runs(runs: list[Run]) -> Run:
     """The runs of kernels that go on together, each from its own state as a whole."""
     state, stopped = jax.tree.map(lambda *x: np.stack(x), *[(r.state, r.stopped) for r in runs])
     axes = ("kernel", *runs[0].axes)
-    return replace(runs[0], state=state, stopped=stopped, axes=axes, made_with=MadeWith())
+    return replace(runs[0], state=state, stopped=stopped, axes=axes, made_with=None)
 
 
 def _unstacked(run: Run, i: int, made_with: MadeWith) -> Run:

@@ -14,6 +14,7 @@ from sgmc_jax.bnp import (
     HierarchicalDirichletProcess,
     LinearGaussian,
     NormalKnownCovariance,
+    auxiliary_mixture,
     hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
@@ -50,13 +51,14 @@ KERNELS = {
     "hybrid": (lambda: hybrid_mixture(DirichletProcess(1.0), FAMILY, blocks=2), ITEMS),
     "warm": (lambda: warm_mixture(DirichletProcess(1.0), FAMILY, blocks=2, cooling=3.0), ITEMS),
     "uncollapsed": (lambda: uncollapsed_mixture(DirichletProcess(1.0), FAMILY, tail=2), ITEMS),
+    "auxiliary": (lambda: auxiliary_mixture(DirichletProcess(1.0), FAMILY), ITEMS),
     "slices": (lambda: slice_mixture(DirichletProcess(1.0), FAMILY), ITEMS),
     "hdp": (lambda: hybrid_hdp(HierarchicalDirichletProcess(1.0, 1.0), FAMILY, blocks=2), GROUPED),
     "bnb": (lambda: slice_bnb(BetaProcess(1.0, 2.0), FAMILY, capacity=64), GROUPED),
     "features": (lambda: hybrid_features(BetaBernoulli(1.0), FEATURES, blocks=2), ITEMS),
     "slice features": (lambda: slice_features(BetaBernoulli(1.0), FEATURES), ITEMS),
 }
-FAST = ("hybrid", "uncollapsed", "slice features")
+FAST = ("hybrid", "auxiliary", "uncollapsed", "slice features")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from sgmc_jax import (
 from sgmc_jax.bnp import (
     BetaBernoulli,
     BetaProcess,
+    DirichletCategorical,
     DirichletProcess,
     GammaProcess,
     Groups,
@@ -29,6 +30,7 @@ from sgmc_jax.bnp import (
     LinearGaussian,
     NormalGamma,
     NormalInverseWishart,
+    NormalKnownCovariance,
     bondesson,
     hybrid_features,
     hybrid_hdp,
@@ -195,3 +197,30 @@ def test_wrong_starts_and_parts_are_refused_in_words(name):
     call, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_column_of_tokens_is_no_vector():
+    with pytest.raises(ValueError, match=r"vector of indices, got shape \(16, 1\)"):
+        sample(
+            jax.random.key(0),
+            hybrid_mixture(DirichletProcess(1.0), DirichletCategorical(1.0, size=3)),
+            None,
+            np.zeros((16, 1), int),
+            num_steps=1,
+        )
+
+
+def test_a_factor_of_a_small_covariance_is_no_covariance():
+    with pytest.raises(ValueError, match="symmetric and positive definite"):
+        NormalKnownCovariance(np.zeros(2), np.array([[1e-9, 0.0], [6e-10, 1e-9]]), 1.0)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e4])
+def test_the_noise_of_items_that_lie_far_off(far):
+    """The first reference is 0: of |X|^2 less what is explained float32 leaves no digit."""
+    x = np.float32(far + np.random.default_rng(0).normal(size=(900, 3)))
+    family = LinearGaussian(3, 1.0, far, noise_prior=(1.0, 1.0))
+    kernel = hybrid_features(BetaBernoulli(1.0), family, blocks=9)
+    run = sample(jax.random.key(0), kernel, None, x, num_steps=3, num_chains=4)
+    assert np.all(run.stopped < 0)
+    assert np.all(np.abs(run.trace.shared["noise_scale"] - 1) < 0.15)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Collective, Space
-from sgmc_jax.bnp import FeatureLikelihood
+from sgmc_jax import Collective, Space, sample
+from sgmc_jax.bnp import BetaBernoulli, FeatureLikelihood, hybrid_features
 from sgmc_jax.families import feature_likelihood
 from sgmc_jax.families.feature_family import FeatureRows
 from tests.laws.moments import check_mean, fault_is_seen
@@ -66,3 +66,23 @@ def test_parameters_have_their_posterior_law():
 def test_an_energy_that_forgets_the_masses_is_seen(monkeypatch):
     monkeypatch.setattr(feature_likelihood._Slots, "squared_norm", Space.squared_norm)
     fault_is_seen(check_posterior)
+
+
+def test_slots_that_a_chain_grew_by_do_not_stop_its_moves():
+    """They are 0, where |theta| has no gradient."""
+    family = FeatureLikelihood(
+        lambda theta, z, x: -0.5 * jnp.sum((x - z @ theta) ** 2),
+        lambda theta: -jnp.linalg.norm(theta),
+        lambda key: jax.random.normal(key, (2,)),
+        step_size=0.1,
+    )
+    x = np.random.default_rng(0).normal(size=(30, 2)) + [3, 0]
+    made = [
+        sample(KEY, hybrid_features(BetaBernoulli(1.0), family, capacity=n), None, x, num_steps=40)
+        for n in (2, 32)
+    ]
+    assert made[0].capacity > 2
+    for run in made:
+        theta, z = run.trace.shared["parameters"], run.trace.local["features"]
+        kept = (z.sum(1) > 0)[1:] & (z.sum(1) > 0)[:-1]
+        assert np.mean(np.any(np.diff(theta, axis=0) != 0, axis=2)[kept]) > 0.5

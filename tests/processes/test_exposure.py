@@ -17,7 +17,10 @@ from sgmc_jax.processes import (
     NegativeBinomial,
     OddsBernoulli,
     Poisson,
+    RateMeasure,
     StableBetaProcess,
+    bondesson,
+    rejection,
 )
 from sgmc_jax.processes.exposure import exposure
 from tests.processes.test_representations import log_tau, series
@@ -116,3 +119,44 @@ def test_series_know_places_by_their_ratio_to_the_mass(make, name, x64):
         np.testing.assert_allclose(scaled, log_tau(of_mass(1.0), v, g), rtol=1e-9)
     assert jnp.array_equal(of_mass(2.7).sample_v(jax.random.key(0), (40,)), v)
     assert jnp.array_equal(of_mass(2.7).logpdf_v(v), own.logpdf_v(v))
+
+
+class Own(RateMeasure):
+    """A generalized gamma process that calls its discount otherwise."""
+
+    power: float = 0.5
+
+    def log_rate(self, log_theta):
+        return self._named().log_rate(log_theta)
+
+    def tail(self, log_theta):
+        return self._named().tail(log_theta)
+
+    def _named(self):
+        return GeneralizedGammaProcess(self.mass, self.concentration, self.power)
+
+
+@pytest.mark.parametrize("power", [0.1, 0.9])
+@pytest.mark.parametrize("num", [10, 1_000_000])
+def test_a_measure_of_ones_own(power, num):
+    own = exposure(Own(1.3, 0.7, power), Poisson(), num)
+    named = exposure(GeneralizedGammaProcess(1.3, 0.7, power), Poisson(), num)
+    np.testing.assert_allclose(own, named, rtol=1e-4)
+
+
+def test_steps_of_large_counts():
+    """The default's difference of two log probabilities is off by what float32 leaves of them."""
+    x = np.array([0, 5, 1_000, 100_000])
+    theta, size = np.log(0.999), 5.0
+    found = NegativeBinomial(size).log_step(theta, x)
+    np.testing.assert_allclose(found, theta + np.log((x + size) / (x + 1)), rtol=2e-5, atol=1e-7)
+    found = Poisson().log_step(np.log(1e5), x)
+    np.testing.assert_allclose(found, np.log(1e5 / (x + 1)), rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("make", [bondesson, rejection])
+def test_a_concentration_that_was_traced_out_of_range_is_no_number(make):
+    of = lambda c: make(BetaProcess(1.0, c))
+    draw = lambda c: of(c).log_tau(of(c).sample_v(jax.random.key(0), (3,)), jnp.ones(3))
+    found = jax.vmap(draw)(jnp.array([0.5, 1.0, 2.0]))
+    assert np.all(np.isnan(found[0])) and not np.any(np.isnan(found[1:]))

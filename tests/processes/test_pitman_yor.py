@@ -119,3 +119,12 @@ def test_the_concentration_of_no_points_has_its_prior():
     none = jnp.zeros((), jnp.int32)
     draw = lambda key: redraw_concentration(key, jnp.ones(()), (2.0, 0.5), none, none)
     assert kstest(jax.vmap(draw)(keys), gamma(2.0, scale=2.0).cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("a", [1e-3, 1.0, 1e4, 1e6])
+def test_concentrations_that_are_larger_than_the_data(a):
+    """In float32; log Gamma(a + 1), of which little is left, is 1e7."""
+    hyper = {"concentration": jnp.float32(a), "discount": jnp.float32(0.0)}
+    sizes = np.array([50, 30, 20])
+    expected = np.sum(gammaln(sizes)) + 2 * np.log(a) - np.sum(np.log(a + np.arange(1, 100)))
+    np.testing.assert_allclose(PROCESS.logdensity(hyper, jnp.asarray(sizes)), expected, rtol=1e-5)
