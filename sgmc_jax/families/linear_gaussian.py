@@ -182,7 +182,7 @@ class LinearGaussian(FeatureFamily):
         active = counts > 0
         size = jnp.sum(jnp.where(active[:, None], drawn**2, 0))
         num = jnp.stack([jnp.asarray(num_items, float) * self.dim, jnp.sum(active) * self.dim])
-        new = self._redraw_scales(scale_key, hyper, num, jnp.stack([rest, size]))
+        new = _redraw_scales(scale_key, self.priors, hyper, num, jnp.stack([rest, size]))
         # the scale's draw integrates out what no item has, which must then be of the new scale
         rescaled = drawn * (new["feature_scale"] / hyper["feature_scale"]).astype(drawn.dtype)
         return new, jnp.where(active[:, None], drawn, rescaled)
@@ -200,20 +200,6 @@ class LinearGaussian(FeatureFamily):
         spread = noise * slot_normal(key, params.shape, params.dtype)
         half = solve_triangular(factor, stats.cross - ratio * params, lower=True)
         return solve_triangular(factor, half + spread, lower=True, trans="T")
-
-    def _redraw_scales(self, key: Any, hyper: Hyper, num: Array, square: Array) -> Hyper:
-        """Standard deviations of so many normals whose squares add up to so much."""
-        priors = self.priors
-        if all(prior is None for prior in priors.values()):
-            return hyper
-        shape, scale = (jnp.stack([(p or (1.0, 1.0))[i] for p in priors.values()]) for i in (0, 1))
-        log_precision = log_gamma(key, shape + num / 2) - jnp.log(scale + square / 2)
-        drawn = dict(zip(priors, jnp.exp(-log_precision / 2)))
-        return hyper | {
-            name: drawn[name].astype(hyper[name].dtype)
-            for name, prior in priors.items()
-            if prior is not None
-        }
 
     def logdensity(self, hyper: Hyper, params: Array, rows: FeatureRows) -> Array:
         """-(n D / 2) log 2 pi s^2 - (D / 2) log |Q / r| - (|X - Z m|^2 + r |m|^2) / 2 s^2.
@@ -299,3 +285,19 @@ def _scales(hyper: Hyper, dtype: Any) -> tuple[Array, Array]:
 def _factor(gram: Array, ratio: Array) -> Array:
     """L with L L' = gram + ratio I."""
     return jnp.linalg.cholesky(gram + ratio * jnp.eye(gram.shape[0], dtype=gram.dtype))
+
+
+def _redraw_scales(
+    key: Any, priors: dict[str, Any], hyper: Hyper, num: Array, square: Array
+) -> Hyper:
+    """Standard deviations of so many normals whose squares add up to so much."""
+    if all(prior is None for prior in priors.values()):
+        return hyper
+    shape, scale = (jnp.stack([(p or (1.0, 1.0))[i] for p in priors.values()]) for i in (0, 1))
+    log_precision = log_gamma(key, shape + num / 2) - jnp.log(scale + square / 2)
+    drawn = dict(zip(priors, jnp.exp(-log_precision / 2)))
+    return hyper | {
+        name: drawn[name].astype(hyper[name].dtype)
+        for name, prior in priors.items()
+        if prior is not None
+    }
