@@ -138,10 +138,11 @@ class SeriesWeights(Weights):
 
     With empty atoms integrated out, atoms in use are independent, with density
 
-        G(v) prod_n h(x_nk | tau(v, g))      on g > 0.
+        G(v) prod_n h(x_nk | tau(v, g))      on g > 0,
 
-    Steps move log g by normals of several scales, and draw V from G; where a weight's law of (V, g)
-    is known they are then drawn from it.
+    and their weights with nu(theta) prod_n h(x_nk | theta). Where (V, g) given a weight are known,
+    as of every series of a measure, steps move log theta, and (V, g) are drawn anew; of a series of
+    one's own they move log g, and draw V from G. Scales of moves are of several orders.
 
     The mass a of a series that has one is in the position too. tau knows g by u = g / a alone, and
     in V and u this density has a factor a for each of the K atoms in use, and e^(-a E) for the
@@ -208,6 +209,47 @@ class SeriesWeights(Weights):
         # before the moves, which are at the new mass; no empty atom is known yet
         shared, g = self._redraw_mass(mass_key, shared, g, jnp.sum(used), num)
         series = self.at(shared)
+        if series.lifts:
+            log_theta = self._moved_weights(move_key, series, stats, num, series.log_tau(v, g))
+            # a Gibbs step on the points (V, g) of one weight: entries know the weight alone
+            some = log_theta > -jnp.inf
+            lifted = series.lift(lift_key, jnp.where(some, log_theta, -1.0))
+            v, g = (jnp.where(some, new, old) for new, old in zip(lifted, (v, g)))
+        else:
+            v, g = self._moved_points(move_key, series, stats, num, v, g)
+            log_theta = series.log_tau(v, g)
+        return shared, Weighed(log_theta, v, g, used)
+
+    def _moved_weights(
+        self, move_key: Any, series: MeasureSeries, stats: PyTree, num: Any, log_theta: Array
+    ) -> Array:
+        """Walks of log theta, or of its log odds s where weights are below 1, of the density
+        nu(s) prod_n h(x_nk | theta): places in the series are integrated out."""
+        measure = series.measure
+        at = lambda s: (
+            measure.log_density(s) + self.counts.log_column(stats, num, measure.log_weight(s))
+        )
+
+        def step(i: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
+            s, old = loop
+            scale_key, normal_key, accept_key = jax.random.split(jax.random.fold_in(move_key, i), 3)
+            scale = scale_of_move(slot_uniform(scale_key, s.shape, s.dtype))
+            proposal = s + scale * slot_normal(normal_key, s.shape, s.dtype)
+            new = at(proposal)
+            taken = jnp.log(slot_uniform(accept_key, s.shape, s.dtype)) < new - old
+            return jnp.where(taken, proposal, s), jnp.where(taken, new, old)
+
+        # a point without a weight, of a free slot, means nothing
+        there = jnp.isfinite(log_theta) & (log_theta < 0 if measure.bounded else True)
+        s = jnp.where(there, measure.coordinate(jnp.where(there, log_theta, -1.0)), 0.0)
+        start = s, jnp.where(there, at(s), -jnp.inf)  # from which the first walk is taken
+        s, last = jax.lax.fori_loop(0, MOVES, step, start)
+        return jnp.where(last > -jnp.inf, measure.log_weight(s), log_theta)
+
+    def _moved_points(
+        self, move_key: Any, series: Representation, stats: PyTree, num: Any, v: Array, g: Array
+    ) -> tuple[Array, Array]:
+        """Walks of log g, and V drawn from G, each accepted or not."""
         at = lambda v, g: self.counts.log_column(stats, num, series.log_tau(v, g))
 
         def step(i: Array, loop: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -227,13 +269,7 @@ class SeriesWeights(Weights):
             return jnp.where(taken, fresh, v), g, jnp.where(taken, new, old)
 
         v, g, _ = jax.lax.fori_loop(0, MOVES, step, (v, g, at(v, g)))
-        log_theta = series.log_tau(v, g)
-        if series.lifts:
-            # a Gibbs step on the points (V, g) of one weight: entries know the weight alone
-            there = log_theta > -jnp.inf
-            lifted = series.lift(lift_key, jnp.where(there, log_theta, -1.0))
-            v, g = (jnp.where(there, new, old) for new, old in zip(lifted, (v, g)))
-        return shared, Weighed(log_theta, v, g, used)
+        return v, g
 
     def _redraw_mass(
         self, key: Any, shared: dict[str, Any], g: Array, number: Array, num: Any

@@ -63,6 +63,10 @@ class RateMeasure(eqx.Module):
         """log theta at s, which is log theta itself, or its log odds where weights are below 1."""
         return jax.nn.log_sigmoid(s) if self.bounded else s
 
+    def coordinate(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """s of a weight, the inverse of `log_weight`."""
+        return log_theta - log1mexp(log_theta) if self.bounded else log_theta
+
     def log_density(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
         """log of the density of nu with respect to s."""
         log_theta = self.log_weight(s)
@@ -110,7 +114,7 @@ class BetaProcess(RateMeasure):
 
     def tail(self, log_theta: Array) -> Array:
         """a c times the integral of (1 + e^s)^-c over s > log theta - log(1 - theta)."""
-        return self.small * softplus_tail(log_theta - log1mexp(log_theta), self.concentration)
+        return self.small * softplus_tail(self.coordinate(log_theta), self.concentration)
 
 
 class GammaProcess(RateMeasure):
@@ -228,7 +232,7 @@ class StableBetaProcess(DiscountedMeasure):
         """By panels in the log odds s. Where e^s is small the density falls as e^(-d s), and where
         it is large as e^(-(c+d) s), whose integrals are known."""
         c, d, front = self.concentration, self.discount, self.log_front
-        s = log_theta - log1mexp(log_theta)
+        s = self.coordinate(log_theta)
         low, high = -_FLAT - jnp.log(jnp.maximum(c, 1)), jnp.asarray(_FLAT, s.dtype)
         edges = jnp.linspace(jnp.clip(s, low, high), high, _PANELS + 1, axis=-1)
         middle = jnp.sum(self.between(edges[..., :-1], edges[..., 1:]), axis=-1)
