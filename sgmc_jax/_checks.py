@@ -335,13 +335,13 @@ def slack(x: Any) -> float:
     return max(1e-3, 4 * float(jnp.finfo(jnp.result_type(x, 0.0)).eps))
 
 
-def probabilities(where: str, x: Any) -> None:
+def probabilities(where: str, x: Any, tolerance: float | None = None) -> None:
     """Raise unless concrete numbers are positive and sum to one along their last axis."""
     value = np.asarray(x, np.float64)
     if value.ndim == 0:
         raise ValueError(f"{where} must be a vector to lie on a simplex, got a scalar")
     error = np.max(np.abs(np.sum(value, axis=-1) - 1), initial=0.0)
-    if error > slack(x) or np.min(value, initial=1.0) <= 0:
+    if error > (tolerance or slack(x)) or np.min(value, initial=1.0) <= 0:
         raise ValueError(
             f"{where} must be positive and sum to one along its last axis, got a least entry of "
             f"{np.min(value):.2g} and a sum off by {error:.2g}"

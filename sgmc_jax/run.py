@@ -34,9 +34,13 @@ class RunInfo(NamedTuple):
     finite: Any
     kernel: Any
 
-    # which of a tuple are methods
-    count = property(lambda self: self.__getattr__("count"))
-    index = property(lambda self: self.__getattr__("index"))
+    @property
+    def count(self) -> Any:  # type: ignore[override]
+        return self.__getattr__("count")  # of a tuple it is a method
+
+    @property
+    def index(self) -> Any:  # type: ignore[override]
+        return self.__getattr__("index")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -333,7 +333,7 @@ def _one_by_one(keys: Keys, number: int) -> list[Keys]:
     count = lambda i: None if keys.count is None else keys.count * number + i
     noise = jax.random.fold_in(keys.noise, _ESTIMATES)
     pairs = (split(key, max(1, number)) for key in (noise, keys.batch))
-    return [Keys(*pair, count(i)) for i, pair in enumerate(zip(*pairs))]
+    return [Keys(noise, batch, count(i)) for i, (noise, batch) in enumerate(zip(*pairs))]
 
 
 def _norm(gradient: Estimate | None) -> Array:

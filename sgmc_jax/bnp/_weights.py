@@ -140,9 +140,9 @@ class SeriesWeights(Weights):
 
         G(v) prod_n h(x_nk | tau(v, g))      on g > 0,
 
-    and their weights with nu(theta) prod_n h(x_nk | theta). Where (V, g) given a weight are known,
-    as of every series of a measure, steps move log theta, and (V, g) are drawn anew; of a series of
-    one's own they move log g, and draw V from G. Scales of moves are of several orders.
+    and their weights with nu(theta) prod_n h(x_nk | theta). Of a series of a measure, steps move
+    log theta; of one's own they move log g, and draw V from G. Where a weight's law of (V, g) is
+    known they are then drawn from it. Scales of moves are of several orders.
 
     The mass a of a series that has one is in the position too. tau knows g by u = g / a alone, and
     in V and u this density has a factor a for each of the K atoms in use, and e^(-a E) for the
@@ -209,15 +209,16 @@ class SeriesWeights(Weights):
         # before the moves, which are at the new mass; no empty atom is known yet
         shared, g = self._redraw_mass(mass_key, shared, g, jnp.sum(used), num)
         series = self.at(shared)
-        if series.lifts:
+        if isinstance(series, MeasureSeries):
             log_theta = self._moved_weights(move_key, series, stats, num, series.log_tau(v, g))
+        else:
+            v, g = self._moved_points(move_key, series, stats, num, v, g)
+            log_theta = series.log_tau(v, g)
+        if series.lifts:
             # a Gibbs step on the points (V, g) of one weight: entries know the weight alone
             some = log_theta > -jnp.inf
             lifted = series.lift(lift_key, jnp.where(some, log_theta, -1.0))
             v, g = (jnp.where(some, new, old) for new, old in zip(lifted, (v, g)))
-        else:
-            v, g = self._moved_points(move_key, series, stats, num, v, g)
-            log_theta = series.log_tau(v, g)
         return shared, Weighed(log_theta, v, g, used)
 
     def _moved_weights(
