@@ -247,9 +247,9 @@ def slice_crm(
     density G(v) prod_n h(X_nk | tau(v, g)). So a step
 
         draws the mass, a' ~ Gamma(s + K, r + E), if it has a Gamma(s, r) prior; g_k = g_k a' / a,
-        moves each (V_k, g_k) in use, all at once: of a measure's series, theta_k by Metropolis on
-            nu(theta) prod_n h(X_nk | theta), and (V_k, g_k) drawn given it; of another, both by
-            Metropolis on that density,
+        moves the points in use by Metropolis, all at once: of the series of a measure nu each
+        theta_k, on nu(theta) prod_n h(X_nk | theta), and (V_k, g_k) is drawn given it; of another
+        series (V_k, g_k), on that density,
         draws the first empty points anew: a unit-rate series, thinned by prod_n h(0 | theta),
         puts all in the order of g: the features of the series,
         draws psi | X, Y and the levels K_n = k_n + Geometric,
