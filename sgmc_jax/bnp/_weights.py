@@ -25,6 +25,7 @@ from ..random.slots import slot_normal, slot_uniform
 from ._columns import Ordered, Weighed, in_order
 
 MOVES = 4  # Metropolis steps a sweep, where weights cannot be drawn
+_NEAR_ONE = 16.0  # log odds of weights that float32 rounds to 1, or to few digits of 1 - theta
 _SPREAD = (0.03, 3.0)  # the scales of these steps in log g, from fine to coarse
 
 
@@ -226,7 +227,7 @@ class SeriesWeights(Weights):
     ) -> Array:
         """Walks of log theta, or of its log odds s where weights are below 1, of the density
         nu(s) prod_n h(x_nk | theta): places in the series are integrated out."""
-        measure = series.measure
+        measure, (move_key, near_key) = series.measure, jax.random.split(move_key)
         at = lambda s: (
             measure.log_density(s) + self.counts.log_column(stats, num, measure.log_weight(s))
         )
@@ -240,9 +241,15 @@ class SeriesWeights(Weights):
             taken = jnp.log(slot_uniform(accept_key, s.shape, s.dtype)) < new - old
             return jnp.where(taken, proposal, s), jnp.where(taken, new, old)
 
+        largest = measure.log_weight(jnp.asarray(_NEAR_ONE)) if measure.bounded else jnp.inf
         # a point without a weight, of a free slot, means nothing
-        there = jnp.isfinite(log_theta) & (log_theta < 0 if measure.bounded else True)
-        s = jnp.where(there, measure.coordinate(jnp.where(there, log_theta, -1.0)), 0.0)
+        there = jnp.isfinite(log_theta)
+        s = measure.coordinate(jnp.where(there, jnp.minimum(log_theta, largest), -1.0))
+        if measure.bounded:
+            # 1 - theta may have no digits: from there on the density is e^(-falls s), drawn anew
+            falls = at(jnp.full_like(s, _NEAR_ONE + 10)) - at(jnp.full_like(s, _NEAR_ONE + 11))
+            beyond = -jnp.log(slot_uniform(near_key, s.shape, s.dtype)) / falls
+            s = jnp.where(there & (log_theta >= largest), _NEAR_ONE + beyond, s)
         start = s, jnp.where(there, at(s), -jnp.inf)  # from which the first walk is taken
         s, last = jax.lax.fori_loop(0, MOVES, step, start)
         return jnp.where(last > -jnp.inf, measure.log_weight(s), log_theta)

@@ -74,8 +74,8 @@ class Rejection(MeasureSeries):
     def log_tau(self, v: Array, g: Array) -> Array:
         log_theta = self._log_larger(g)
         kept = self._log_kept(log_theta)
-        theirs = jnp.where(jnp.log(v) <= kept, log_theta, -jnp.inf)
-        return jnp.where(jnp.isnan(kept), kept, theirs)
+        there = jnp.where(jnp.log(v) <= kept, log_theta, -jnp.inf)
+        return jnp.where(jnp.isnan(kept), kept, there)
 
     def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         return self._uniform(key, shape)

@@ -22,7 +22,7 @@ from sgmc_jax.processes import (
 from tests.laws.moments import check_mean
 
 KEY = jax.random.key(3)
-S = np.linspace(-40, 60, 200_001)  # log theta, or log odds
+S = np.linspace(-40, 400, 400_001)  # log theta, or log odds
 CASES = {
     "thinning, gamma": (thinning(GammaProcess(1.0, 1.0)), Poisson(), 200, 10),
     "thinning, beta": (thinning(BetaProcess(1.0, 50.0)), Bernoulli(), 500, 1_000),
@@ -30,6 +30,8 @@ CASES = {
     "rejection, beta": (rejection(BetaProcess(1.0, 200.0)), Bernoulli(), 600, 1_000),
     "inverse, gamma": (inverse_levy(GammaProcess(1.0, 1.0)), Poisson(), 700, 10),
     "bondesson, beta": (bondesson(BetaProcess(0.5, 2.0)), NegativeBinomial(2.0), 7, 3),
+    "thinning, near 1": (thinning(BetaProcess(1.0, 0.1)), Bernoulli(), 3, 3),
+    "inverse, near 1": (inverse_levy(BetaProcess(1.0, 0.05)), Bernoulli(), 2, 2),
     "stable beta": (thinning(StableBetaProcess(1.0, 3.0, 0.4)), Bernoulli(), 299, 300),
 }
 
@@ -43,8 +45,8 @@ def by_quadrature(measure, counts, total, num):
         size = float(counts.size) * num if isinstance(counts, NegativeBinomial) else num - total
         weight = weight + size * rest
     else:
-        log = S
-        weight = -c * np.exp(S) + total * S - num * np.exp(S)
+        log = np.minimum(S, 60)  # beyond it there is nothing
+        weight = -(c + num) * np.exp(log) + total * log
     weight = np.exp(weight - logsumexp(weight))
     return np.array([np.sum(weight * np.exp(log)), np.sum(weight * np.exp(2 * log))])
 
