@@ -360,6 +360,14 @@ def streamed():
     return run_stream(batch)
 
 
+def test_many_chains_of_a_stream_are_told_of(recwarn):
+    run_stream(batch, num_steps=2, num_chains=3, share_batch=True)
+    run_stream(batch, num_steps=2, num_chains=1)
+    assert not [w for w in recwarn if "not independent" in str(w.message)]
+    with pytest.warns(UserWarning, match="chains take the same batches of a stream"):
+        run_stream(batch, num_steps=2, num_chains=3)
+
+
 def test_streams_are_what_they_stream(streamed):
     """A function, an iterator, chunks of any length: the same; and the batches are used in turn."""
     assert equal(streamed.trace, run_stream(batches()).trace)

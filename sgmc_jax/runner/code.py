@@ -156,7 +156,7 @@ def _state_of(x: Any) -> list[Any]:
 def _is_installed(kind: type) -> bool:
     """Whether a class is of Python or of a package, not of code that is being written."""
     if kind.__module__.split(".")[0] in sys.stdlib_module_names:
-        return kind.__module__ != "__main__"
+        return True
     path = str(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
     return "site-packages" in path or "dist-packages" in path
 

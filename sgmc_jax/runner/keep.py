@@ -117,9 +117,8 @@ def _add_moments(
 
     def leaf(x: Array, mean: Array, variance: Array) -> tuple[Array, Array]:
         share_x = share.astype(mean.dtype)
-        delta = jnp.where(
-            share > 0, x.astype(mean.dtype) - mean, 0
-        )  # what weighs nothing may not be finite
+        # what weighs nothing may not be finite
+        delta = jnp.where(share > 0, x.astype(mean.dtype) - mean, 0)
         return share_x * delta, share_x * ((1 - share_x) * delta**2 - variance)
 
     pairs = jax.tree.map(leaf, value, moments.mean, moments.variance)
