@@ -33,6 +33,12 @@ def by(make, model, *args, **kwargs):
     return make(model.process(), like.family(), *args, **kwargs)
 
 
+def rows(cases, long=()):
+    """The names of the cases; of the long ones programs are optimised."""
+    marks = {name: pytest.mark.optimised for name in long}
+    return [pytest.param(name, marks=marks.get(name, ())) for name in cases]
+
+
 # ------------------------------------------------------------------------------------ mixtures
 
 NORMAL = Mixture(mixtures.normal())
@@ -78,10 +84,11 @@ MIXTURES = {
         30,
     ),
 }
+LONG = {"auxiliary", "split-merge", "slice", "slice, batches", "slice, scir"}
 
 
 @pytest.mark.runs_long
-@pytest.mark.parametrize("name", MIXTURES)
+@pytest.mark.parametrize("name", rows(MIXTURES, LONG))
 def test_mixtures(name):
     model, make, num_steps = MIXTURES[name]
     check(make(model), model, num_steps=num_steps)
@@ -121,7 +128,7 @@ FEATURES = {
 }
 
 
-@pytest.mark.runs_long
+@pytest.mark.optimised
 @pytest.mark.parametrize("name", FEATURES)
 def test_features(name):
     model, make, num_steps = FEATURES[name]
@@ -147,8 +154,7 @@ GROUPS = {
 }
 
 
-@pytest.mark.optimised
-@pytest.mark.parametrize("name", GROUPS)
+@pytest.mark.parametrize("name", rows(GROUPS, {"beta-negative-binomial"}))
 def test_groups(name):
     model, make, num_steps = GROUPS[name]
     num_data = 600 if isinstance(model, Failures) else 1_000

@@ -204,6 +204,7 @@ BATCHES = [("dp", 1, 2), ("dp", 3, 2), ("py", 3, 2), ("dp", 1, 3), ("py", 2, 3),
 
 
 @full
+@pytest.mark.optimised
 @pytest.mark.parametrize("process,batch_size,shards", BATCHES)
 def test_batches_on_shards(process, batch_size, shards):
     args = {"engine": Vmap(shards), "num_steps": 3 * LONG, "burn_in": 100, "tolerance": 0.6}
