@@ -18,6 +18,7 @@ from .keys import Roots
 from .loop import block_length
 from .plan import Carry, Plan
 from .programs import Layout, Programs, Static, growth, programs, wider_draw
+from .shards import is_alike
 from .start import Start
 
 _BUFFER_BYTES = 16 * 2**20
@@ -191,6 +192,8 @@ class Chains:
         return self._seen(self.carry)
 
     def _seen(self, carry: Carry) -> Carry:
+        if is_alike(carry.state, self.plan) and self.layout.engine is None:
+            return carry
         seen = self._programs().unload(carry)
         return seen if self.layout.engine is None else self.layout.fetch(seen)
 

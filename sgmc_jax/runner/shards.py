@@ -54,5 +54,11 @@ def place(state: Any, plan: Plan) -> Any:
     return jax.tree.map(leaf, state, is_leaf=_is_placed)
 
 
+def is_alike(state: Any, plan: Plan) -> bool:
+    """Whether a state is placed as the user sees it: on one shard, with no part of its own."""
+    leaves = jax.tree.leaves(state, is_leaf=_is_placed)
+    return plan.comm.axis is None and not any(isinstance(x, PerShard) for x in leaves)
+
+
 def _is_placed(x: Any) -> bool:
     return isinstance(x, Dist | PerShard)
