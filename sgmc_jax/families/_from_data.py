@@ -6,10 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from scipy.optimize import root_scalar
+from scipy.special import digamma, xlogy
 
 from .. import _checks
 from .._frames import without_frames
 from ._inputs import check_rows
+
+_SMALLEST, _LARGEST = 1e-6, 1e6  # concentrations that are thought of
 
 
 class Spread(NamedTuple):
@@ -53,3 +57,27 @@ def items_of(data: Any) -> Float[np.ndarray, "n d"]:
         raise ValueError(f"data must be of shape (n, d), got shape {np.shape(data)}")
     check_rows(rows, rows.shape[1])
     return rows.astype(np.float64)
+
+
+def shared_concentration(counts: Float[np.ndarray, " v"], number: float) -> float:
+    """The symmetric concentration under which a cluster is as varied as a K-th of all words.
+
+    `counts` are those of the categories; the root of
+    digamma(V eta + 1) - digamma(eta + 1) = max(H - log K, H / 2), H the entropy of all.
+    """
+    share = counts / max(counts.sum(), 1)
+    entropy = -np.sum(xlogy(share, share))
+    if not entropy > 0:
+        raise ValueError("data must have items of several categories, to make a prior from")
+    wanted = max(entropy - np.log(number), entropy / 2)
+    log_gap = lambda t: _mean_entropy(np.exp(t), len(counts)) - wanted
+    low, high = np.log([_SMALLEST, _LARGEST])
+    # there is no root if words are all alike and not shared, or few of a vast vocabulary
+    if log_gap(low) >= 0 or log_gap(high) <= 0:
+        return float(np.exp(low if log_gap(low) >= 0 else high))
+    return float(np.exp(root_scalar(log_gap, bracket=(low, high)).root))
+
+
+def _mean_entropy(concentration: float, size: int) -> float:
+    """The mean of -sum_v p_v log p_v under a symmetric Dirichlet law."""
+    return digamma(size * concentration + 1) - digamma(concentration + 1)

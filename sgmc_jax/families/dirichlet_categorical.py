@@ -9,18 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jaxtyping import Array, Float, Int
-from scipy.optimize import root_scalar
-from scipy.special import digamma, xlogy
 
 from .. import _checks
 from .._returned import describe, dtype_of
 from ..random import log_gamma
+from ._from_data import shared_concentration
 from ._inputs import positive_vector
 from ._moments import FirstMoments
 from .dirichlet_multinomial import Multinomials, log_ratio
 from .family import Family, cast
-
-_SMALLEST, _LARGEST = 1e-6, 1e6  # concentrations that are thought of
 
 
 class Urns(NamedTuple):
@@ -108,19 +105,7 @@ class DirichletCategorical(Family):
         counts = np.bincount(_tokens(data), minlength=size or 0)
         family = cls(1.0, size=len(counts) if size is None else size)
         family.check(np.array([0, len(counts) - 1]))
-        share = counts / counts.sum()
-        entropy = -np.sum(xlogy(share, share))
-        if not entropy > 0:
-            raise ValueError("data must have items of several categories, to make a prior from")
-        wanted = max(entropy - np.log(number), entropy / 2)
-        log_gap = lambda t: _mean_entropy(np.exp(t), len(counts)) - wanted
-        low, high = np.log([_SMALLEST, _LARGEST])
-        # there is no root if words are all alike and not shared, or few of a vast vocabulary
-        if log_gap(low) >= 0 or log_gap(high) <= 0:
-            root = low if log_gap(low) >= 0 else high
-        else:
-            root = root_scalar(log_gap, bracket=(low, high)).root
-        return cls(np.exp(root), size=family.size)
+        return cls(shared_concentration(counts, number), size=family.size)
 
     @property
     def size(self) -> int:
@@ -207,8 +192,3 @@ def _tokens(data: Any) -> Int[np.ndarray, " n"]:
     if tokens.min() < 0:
         raise ValueError(f"data must be indices, got {tokens.min()}")
     return tokens
-
-
-def _mean_entropy(concentration: float, size: int) -> float:
-    """The mean of -sum_v p_v log p_v under a symmetric Dirichlet law."""
-    return digamma(size * concentration + 1) - digamma(concentration + 1)

@@ -13,6 +13,7 @@ from .. import _checks
 from ..arrays import product
 from ..random import log_gamma
 from ..special import log_rising_factorial
+from ._from_data import items_of, shared_concentration
 from ._inputs import check_counts, positive_vector, row, rows
 from ._moments import FirstMoments, first_moments
 from .family import Family, cast
@@ -69,6 +70,32 @@ class DirichletMultinomial(Family):
         elif concentration.ndim == 0:
             raise ValueError("size must be given where concentration is a number, got None")
         self.concentration = positive_vector("concentration", concentration, size)
+
+    @classmethod
+    def from_data(cls, data: Any, *, clusters: float = 10.0) -> DirichletMultinomial:
+        """A prior from all items: clusters that have a share of the categories of all of them.
+
+        That of `DirichletCategorical.from_data`, of the counts of all items together: with H the
+        entropy of these, a draw of V probabilities has the mean entropy max(H - log K, H / 2).
+
+        Args:
+            data: all items (N, V), whole numbers.
+            clusters: K > 0, about how many clusters are expected, of which one may use all.
+
+        Raises:
+            ValueError: if the data are no rows of counts, or have one category alone.
+
+        Example:
+            >>> import numpy as np
+            >>> family = DirichletMultinomial.from_data(np.eye(1000, dtype=int), clusters=20)
+            >>> family.size, round(float(family.concentration[0]), 4)
+            (1000, 0.0289)
+        """
+        number = float(_checks.one_number("clusters", clusters))
+        _checks.positive("clusters", number)
+        counts = items_of(data)
+        check_counts(counts, counts.shape[1])
+        return cls(shared_concentration(counts.sum(0), number), size=counts.shape[1])
 
     @property
     def size(self) -> int:

@@ -10,6 +10,7 @@ import pytest
 from sgmc_jax import sample
 from sgmc_jax.bnp import (
     DirichletCategorical,
+    DirichletMultinomial,
     DirichletProcess,
     Groups,
     LinearGaussian,
@@ -119,6 +120,23 @@ def test_topics_have_their_share_of_the_entropy(topics):
     every = of(counts / counts.sum())
     np.testing.assert_allclose(of(draws).mean(), every - np.log(topics), rtol=0.01)
     assert family.size == 120
+
+
+def test_documents_as_counts_have_the_prior_of_their_words():
+    counts = np.random.default_rng(0).poisson(np.linspace(0, 4, 30), (20, 30))
+    family = DirichletMultinomial.from_data(counts, clusters=4)
+    tokens = np.repeat(np.tile(np.arange(30), 20), counts.ravel())
+    words = DirichletCategorical.from_data(tokens, topics=4, size=30)
+    np.testing.assert_allclose(family.concentration, words.concentration, rtol=1e-6)
+    for wrong, message in [
+        (-counts, "counts, got a negative number"),
+        (counts[:, :1], "of several categories"),
+        (counts + 0.5, "counts, got a fraction"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            DirichletMultinomial.from_data(wrong)
+    with pytest.raises(ValueError, match="clusters must be finite and positive"):
+        DirichletMultinomial.from_data(counts, clusters=0)
 
 
 @pytest.mark.parametrize("topics", [0.5, 1.0])

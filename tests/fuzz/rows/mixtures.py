@@ -132,6 +132,9 @@ def families() -> dict[str, Call]:
         "DirichletCategorical.from_data": Call(
             bnp.DirichletCategorical.from_data, {"data": groups(), "topics": 5.0, "size": 4}
         ),
+        "DirichletMultinomial.from_data": Call(
+            bnp.DirichletMultinomial.from_data, {"data": COUNTS, "clusters": 5.0}
+        ),
         "DirichletCategorical": Call(
             bnp.DirichletCategorical, {"concentration": 0.5, "size": 4}, with_family, counts
         ),
