@@ -14,7 +14,9 @@ from jaxtyping import Array, Int, PyTree
 from .. import _checks
 from ..families import FeatureRows
 from ..processes import (
+    BetaBernoulli,
     FeatureProcess,
+    GammaPoisson,
     MeasureSeries,
     RateMeasure,
     Representation,
@@ -43,7 +45,8 @@ class Weights(eqx.Module):
 
     @property
     def collapsed(self) -> FeatureProcess | None:
-        """The process of which these are the weights, if it knows their law given the entries."""
+        """A process of such entries that knows its weights' law given these: chains of it find
+        features to begin with."""
         return None
 
     @property
@@ -181,6 +184,13 @@ class SeriesWeights(Weights):
     @property
     def entries(self) -> Any:
         return self.counts
+
+    @property
+    def collapsed(self) -> FeatureProcess | None:
+        # of another law, which a chain forgets with its start
+        if self.largest == 1:
+            return BetaBernoulli(1.0)
+        return GammaPoisson(1.0) if np.isinf(self.largest) else None
 
     def extra(self, key: Any, given: dict[str, Any], capacity: int) -> dict[str, PyTree]:
         """The first atoms of a series: a point without one, given to a column, has no density."""

@@ -16,7 +16,13 @@ from .._types import Data, Key, as_keys
 from ..collective import Dist, leading_axis
 from ..contract import SlotInfo
 from ..families import FeatureFamily, FeatureRows
-from ..processes import CountLikelihood, MeasureSeries, NegativeBinomial, Representation
+from ..processes import (
+    CountLikelihood,
+    FeatureProcess,
+    MeasureSeries,
+    NegativeBinomial,
+    Representation,
+)
 from ..random.words import item_uniforms, slot_item_uniforms, word_keys
 from ._columns import Ordered
 from ._starts import MANY_ROWS, Starter
@@ -56,7 +62,8 @@ class SliceModel(LatentFeatures):
         process = self.process.collapsed
         # a start is made by a collapsed chain, for which weights have to be integrated out
         if process is not None:
-            return LatentFeatures(process, self.family).starter(data, capacity)
+            of_process = LatentFeatures(process, self.family).starter(data, capacity)
+            return None if of_process is None else lambda key: self._own(of_process(key), process)
         if leading_axis(data) >= MANY_ROWS:
             warnings.warn(
                 "position=None begins with one feature, which a chain of "
@@ -64,6 +71,12 @@ class SliceModel(LatentFeatures):
                 stacklevel=2,
             )
         return None
+
+    def _own(self, start: Dist, process: FeatureProcess) -> Dist:
+        """What a start of that process says of the family and of the features."""
+        others = process.start().keys() - self.process.start().keys()
+        shared = {name: x for name, x in start.shared.items() if name not in others}
+        return Dist(shared, start.local)
 
     def _sums(self, params: PyTree, z: Array, blocks: Blocks, lost: Array) -> HybridSums:
         sums = super()._sums(params, z, blocks, lost)
@@ -282,7 +295,8 @@ def slice_crm(
         slot, which are part of the chain. So another kernel may move its features only if it gives
         these their law: not another series, for which the same `v` and `g` are other weights, and
         not `hybrid_features`, which integrates weights out and goes with `slice_features`. `None`,
-        to begin with, is one feature that all items have.
+        to begin with, is one feature that all items have, and of a thousand items and more those
+        that `BetaBernoulli(1)` or, of counts, `GammaPoisson(1)` finds in a hundred of them.
 
     Info:
         `active`, the number of features; `overflow`.

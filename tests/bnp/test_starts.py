@@ -30,7 +30,7 @@ from sgmc_jax.bnp import (
     uncollapsed_mixture,
 )
 from sgmc_jax.contract import from_init
-from sgmc_jax.processes import Bernoulli
+from sgmc_jax.processes import Bernoulli, CountLikelihood, StableBetaProcess, rejection
 from tests.bnp.many_items import (
     FEATURES,
     MIXTURE,
@@ -72,8 +72,13 @@ def test_many_words_begin_in_topics_at_random(kernel):
     assert kernel.starter(documents(4)) is None
 
 
+def any_measure(process, family):
+    """The sampler of a measure that no process stands for, but one like it."""
+    return slice_crm(rejection(StableBetaProcess(1.0, 1.0, 0.2)), Bernoulli(), family)
+
+
 @pytest.mark.full
-@pytest.mark.parametrize("make", [hybrid_features, slice_features])
+@pytest.mark.parametrize("make", [hybrid_features, slice_features, any_measure])
 def test_many_items_begin_with_the_features_of_some(make):
     kernel = make(*FEATURES)
     features = np.asarray(kernel.starter(images(1_000))(KEY).local["features"])
@@ -85,8 +90,8 @@ def test_many_items_begin_with_the_features_of_some(make):
 
 
 def test_features_without_a_start_are_told():
-    series = bondesson(BetaProcess(1.0, 2.0))
-    kernel = slice_crm(series, Bernoulli(), FEATURES[1])
+    twice = CountLikelihood.from_function(lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)), 2)
+    kernel = slice_crm(bondesson(BetaProcess(1.0, 2.0)), twice, FEATURES[1])
     with pytest.warns(UserWarning, match="position=None begins with one feature, which a chain of"):
         assert kernel.starter(images(1_000)) is None
 
