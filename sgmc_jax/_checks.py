@@ -36,7 +36,9 @@ def certainly(test: Callable[..., Any], *values: Any) -> bool:
 
     It is asked of numpy's arrays: jax's have no truth to tell while something else is traced.
     """
-    return all(map(is_concrete, values)) and bool(np.any(test(*map(np.asarray, values))))
+    known = all(map(is_concrete, values))
+    with jax.ensure_compile_time_eval():  # of a test that is itself made of jax's functions
+        return known and bool(np.any(test(*map(np.asarray, values))))
 
 
 def number(name: str, value: Any) -> None:

@@ -21,8 +21,8 @@ class SeriesWindow(NamedTuple):
     """One window of a series: its rows with a buffer on either side, clipped to the series.
 
     Attributes:
-        rows: consecutive rows y of the series, a pytree of arrays (w, ...); padding, which repeats
-            the last row of the series, is at the end.
+        rows: consecutive rows y of the series, a pytree of arrays (w, ...); padding is at
+            the end: rows past the window's end, or repeats of the series' last one.
         share: (w,) what part of a row's term this window stands for: 0 in the buffer and in
             padding, 1 inside of a block, 1 / (the number of windows that hold the row) where
             windows overlap. Over all windows the shares of a row add up to 1.

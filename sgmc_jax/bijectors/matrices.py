@@ -47,7 +47,7 @@ class Correlation(Bijector):
 
     def forward(self, z: Array) -> Array:
         factor = CorrelationCholesky().forward(z)
-        return factor @ jnp.swapaxes(factor, -1, -2)
+        return _gram(factor)
 
     def inverse(self, x: Array) -> Array:
         return CorrelationCholesky().inverse(jnp.linalg.cholesky(x))
@@ -73,7 +73,7 @@ class Covariance(Bijector):
 
     def forward(self, z: Array) -> Array:
         factor = self._factor(z)
-        return factor @ jnp.swapaxes(factor, -1, -2)
+        return _gram(factor)
 
     def inverse(self, x: Array) -> Array:
         factor = jnp.linalg.cholesky(x)
@@ -113,3 +113,8 @@ def _below(z: Array, dim: int, offset: int) -> Float[Array, "... d d"]:
 
 def _log_cosh(z: Array) -> Array:
     return jnp.abs(z) + softplus(-2 * jnp.abs(z)) - jnp.log(jnp.asarray(2, z.dtype))
+
+
+def _gram(factor: Float[Array, "... d d"]) -> Float[Array, "... d d"]:
+    """L L', on every device in full precision."""
+    return jnp.matmul(factor, jnp.swapaxes(factor, -1, -2), precision="highest")

@@ -113,7 +113,11 @@ class Interval(Bijector):
 
     def forward(self, z: Array) -> Array:
         lower, upper = _fitted("lower", self.lower, z), _fitted("upper", self.upper, z)
-        return lower + (upper - lower) * jax.nn.sigmoid(z)
+        # rounding reaches the bounds, where a density may be infinite
+        form = jnp.finfo(z.dtype)
+        share = jnp.clip(jax.nn.sigmoid(z), form.tiny, 1 - form.epsneg)
+        x = lower + (upper - lower) * share
+        return jnp.clip(x, jnp.nextafter(lower, upper), jnp.nextafter(upper, lower))
 
     def inverse(self, x: Array) -> Array:
         lower, upper = _fitted("lower", self.lower, x), _fitted("upper", self.upper, x)

@@ -15,6 +15,8 @@ from ..gradients.allocation import Allocation
 from ._corpus import check_documents, check_topics
 from ._sweep import relative_weights, sweep, word_counts
 
+_MOST_TOPICS = 2**15 - 1  # that a word's topic, int16, can name
+
 
 class TopicPrior(eqx.Module):
     """The sizes and the prior of a topic model; its arguments are those of `LDA`."""
@@ -28,6 +30,8 @@ class TopicPrior(eqx.Module):
     def __check_init__(self):
         for name in ("num_topics", "vocabulary", "lanes"):
             _checks.whole(name, getattr(self, name))
+        if self.num_topics > _MOST_TOPICS:
+            raise ValueError(f"num_topics must be at most {_MOST_TOPICS}, got {self.num_topics}")
         for name in ("alpha", "beta"):
             _checks.positive(name, getattr(self, name))
             if jnp.ndim(getattr(self, name)):

@@ -15,6 +15,7 @@ from .. import _checks, _returned
 from .._frames import without_frames
 from .._functions import as_function
 from .._types import Data, Kernel, Position
+from ..collective import leading_axis
 from ..combinators import draw
 from ..model import Model
 from ..random import log_gamma
@@ -136,9 +137,12 @@ class BayesianNetwork(Model):
     def squares(self, weights: PyTree) -> tuple[Float[Array, " g"], Float[Array, " g"]]:
         """The number of weights of each group, and the sum of their squares."""
         leaves, groups = jax.tree.leaves(weights), jnp.asarray(self.groups)
-        sums = jnp.stack([jnp.sum(jnp.square(w)) for w in leaves])
+        # in half precision the number alone may be infinite
+        dtype = jnp.promote_types(jnp.result_type(*leaves), jnp.float32)
+        sums = jnp.stack([jnp.sum(jnp.square(w.astype(dtype))) for w in leaves])
         number = np.bincount(self.groups, [w.size for w in leaves])
-        return jnp.asarray(number, sums.dtype), jnp.zeros(self.num_groups).at[groups].add(sums)
+        total = jnp.zeros(self.num_groups, dtype).at[groups].add(sums)
+        return jnp.asarray(number, dtype), total
 
     def logprior(self, position: dict[str, Any]) -> Array:
         log_precision = position["log_precision"]
@@ -169,7 +173,8 @@ class BayesianNetwork(Model):
         number, squares = self.squares(rest["weights"])
         shape, rate = self.precision_prior
         shape, log_rate = shape + number / 2, jnp.log(rate + squares / 2)
-        return draw(lambda key, data: log_gamma(key, shape) - log_rate)
+        dtype = jnp.result_type(*jax.tree.leaves(rest["weights"]))
+        return draw(lambda key, data: (log_gamma(key, shape) - log_rate).astype(dtype))
 
     def predict(self, draws: PyTree, x: Array) -> Array:
         """The posterior mean of the response, by default of the probabilities of the labels.
@@ -215,15 +220,14 @@ class BayesianNetwork(Model):
             raise TypeError(f"data must be a pair (x, y), got {_returned.describe(data)}")
         x, y = data[0], data[1]
         if self.labels:
-            x = jnp.asarray(x)
+            x = jax.tree.map(jnp.asarray, x)
         outputs = self._outputs_of(x)
         if not self.labels:
             return
         whole = hasattr(y, "dtype") and jnp.issubdtype(y.dtype, jnp.integer)  # a list is no array
-        if not whole or jnp.shape(y) != x.shape[:1]:
-            raise TypeError(
-                f"y must be whole numbers, one an item, got {_returned.describe(y)} for {len(x)}"
-            )
+        if not whole or jnp.shape(y) != (leading_axis(x),):
+            got = f"{_returned.describe(y)} for {leading_axis(x)}"
+            raise TypeError(f"y must be whole numbers, one an item, got {got}")
         if jnp.ndim(outputs) != 1:
             raise ValueError(
                 "network must return the K log odds of the labels of an item, a vector, got "

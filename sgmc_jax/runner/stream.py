@@ -127,7 +127,9 @@ class Stream:
         return num, Shard(items, sizes, 0 * sizes, sizes)
 
     def _next(self, index: int) -> PyTree:
-        return as_arrays(next(self.iterator) if self.function is None else self.function(index))
+        batch = next(self.iterator) if self.function is None else self.function(index)
+        # a loader's pair, and not a list of batches
+        return as_arrays(tuple(batch) if isinstance(batch, list) else batch)
 
 
 def resident(data: PyTree) -> PyTree:

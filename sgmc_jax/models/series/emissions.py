@@ -58,8 +58,8 @@ class NormalEmission(Emission):
     Parameters: `{"mean": shape of a row, "log_scale": the same}`.
 
     Args:
-        mean: m.
-        scale: s > 0, a standard deviation.
+        mean: m, a number or one for each entry of a row; of all states alike.
+        scale: s > 0, a standard deviation, likewise.
         precision_prior: a, b > 0.
 
     Raises:
@@ -87,6 +87,8 @@ class NormalEmission(Emission):
     def logprior(self, parameters: PyTree) -> Array:
         mean, log_scale = _named(self, parameters, "mean"), _named(self, parameters, "log_scale")
         a, b = self.precision_prior
+        _checks.within("mean", self.mean, mean)
+        _checks.within("scale", self.scale, mean)
         of_mean = -0.5 * ((mean - self.mean) / self.scale) ** 2
         return jnp.sum(of_mean - 2 * a * log_scale - b * jnp.exp(-2 * log_scale))
 

@@ -34,6 +34,9 @@ def forward(
     Args:
         log_first: log P(x_1).
     """
+    # of a series in double precision and a position that is not
+    dtype = jnp.result_type(log_first, log_transition, logliks)
+    log_first, logliks = log_first.astype(dtype), logliks.astype(dtype)
 
     def row(predicted: Array, loglik: Array) -> tuple[Array, tuple[Array, Array]]:
         joint = predicted + loglik
@@ -51,7 +54,7 @@ def backward(log_transition: Float[Array, "k k"], logliks: LogLiks) -> Float[Arr
         before = logsumexp(log_transition + loglik + message, axis=1)
         return before - jnp.max(before), message
 
-    last = jnp.zeros_like(logliks[0])
+    last = jnp.zeros_like(logliks[0], jnp.result_type(log_transition, logliks))
     return jax.lax.scan(row, last, logliks, reverse=True)[1]
 
 
@@ -84,6 +87,7 @@ def most_likely(
         through = best[:, None] + log_transition
         return jnp.max(through, axis=0) + loglik, jnp.argmax(through, axis=0)
 
+    logliks = logliks.astype(jnp.result_type(log_first, log_transition, logliks))
     best, came_from = jax.lax.scan(row, log_first + logliks[0], logliks[1:])
 
     def back(state: Array, origin: Array) -> tuple[Array, Array]:

@@ -28,7 +28,7 @@ class Chain(NamedTuple):
 
 
 class HiddenMarkov(SeriesModel):
-    """Rows y_t of a series given hidden states x_t = 1, ..., K, which are a Markov chain.
+    """Rows y_t of a series given hidden states x_t = 0, ..., K - 1, which are a Markov chain.
 
         x_t ~ P[x_{t-1}],   y_t ~ emission(w_{x_t}),   P[i] ~ Dirichlet(alpha_i)
 
@@ -111,7 +111,8 @@ class HiddenMarkov(SeriesModel):
 
     def logprior(self, position: Position) -> Array:
         transition = self._log_transition(position)
-        of_rows = jax.vmap(self.emission.logprior)(self._emission(position))
+        logprior = lambda each: _returned.scalar("logprior", self.emission.logprior(each))
+        of_rows = jax.vmap(logprior)(self._emission(position))
         return jnp.sum(self.concentration * transition) + jnp.sum(of_rows)
 
     def log_likelihood(self, position: Position, series: PyTree) -> Array:
@@ -124,7 +125,8 @@ class HiddenMarkov(SeriesModel):
         logliks = self._row_logliks(position, window)
         law = jax.lax.stop_gradient(self._smoothed(chain, window, logliks))
         moves = jnp.sum(law.pairs * chain.transition, axis=(1, 2))
-        begins = jnp.sum(law.states[0] * chain.initial)
+        first = jnp.where(law.states[0] > 0, chain.initial, 0)  # -inf where it cannot begin
+        begins = jnp.sum(law.states[0] * first)
         moves = jnp.where(initial_row(window), begins, moves)
         possible = jnp.where(law.states > 0, logliks, 0)  # -inf where a state cannot emit the row
         terms = moves + jnp.sum(law.states * possible, axis=1)
@@ -249,6 +251,9 @@ def _off_diagonal(size: int) -> tuple[np.ndarray, np.ndarray]:
 def _probabilities(initial: Any, num_states: int) -> Array:
     if np.shape(initial) != (num_states,):
         raise ValueError(f"initial must be of shape ({num_states},), got {np.shape(initial)}")
-    if _checks.is_concrete(initial):
-        _checks.probabilities("initial", initial, 1e-4)
+    wrong = lambda p: (np.min(p) < 0) | (abs(np.sum(p, dtype=np.float64) - 1) > 1e-4)
+    if _checks.certainly(wrong, initial):
+        raise ValueError(
+            f"initial must be probabilities, which sum to one, got {_checks.shown(initial)}"
+        )
     return _checks.as_real(initial, "initial")

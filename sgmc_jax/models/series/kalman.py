@@ -53,6 +53,7 @@ def kalman_filter(
 ) -> Filtered:
     """Kalman's filter; rows that are not real are not observed."""
     a, q, c, r, *_ = law
+    series = series.astype(law.mean.dtype)
 
     def row(predicted: tuple[Array, Array], row: tuple[Array, Array]) -> tuple:
         (mean, covariance), (y, seen) = predicted, row

@@ -108,6 +108,7 @@ class LinearGaussianStateSpace(SeriesModel):
     ):
         _checks.whole("state_dim", state_dim)
         _checks.whole("observation_dim", observation_dim)
+        _checks.shaped("scale", scale)
         _checks.positive("scale", scale)
         self.state_dim, self.observation_dim = state_dim, observation_dim
         given = _matrices("known", {} if known is None else known, self._shapes())
@@ -116,9 +117,11 @@ class LinearGaussianStateSpace(SeriesModel):
         self.known = given
         self.scale = _checks.as_real(scale, "scale")
         pair = _checks.positive_pair("noise_prior", noise_prior, "(degrees of freedom, scale)")
-        most = max(state_dim, observation_dim) - 1
+        sizes = [self._shapes()[name][0] for name in _NOISES if name not in given]
+        most = max(sizes, default=1) - 1
         if pair is None or _checks.certainly(lambda nu: nu <= most, pair[0]):
-            raise ValueError(f"noise_prior must have degrees of freedom above {most}")
+            got = _checks.shown(noise_prior)
+            raise ValueError(f"noise_prior must have degrees of freedom above {most}, got {got}")
         self.noise_prior = pair
         self.initial = None
         if initial is not None:
@@ -216,7 +219,7 @@ class LinearGaussianStateSpace(SeriesModel):
         for name, value in position.items():
             if name in _NOISES:
                 factor = _factor(value, self._shapes()[name][0])
-                value = factor @ factor.T
+                value = product(factor, factor.T)
             found[name] = value
         return found
 
@@ -243,10 +246,13 @@ class LinearGaussianStateSpace(SeriesModel):
         return rows
 
     def _law(self, position: Position) -> LinearGaussianLaw:
-        a, q, c, r = (self.matrices(position)[name] for name in _NAMES)
+        found = self.matrices(position)
+        dtype = jnp.result_type(*found.values())  # of which some may be known in another one
+        a, q, c, r = (found[name].astype(dtype) for name in _NAMES)
         covariance = kalman.stationary(a, q)
-        initial = self.initial or (jnp.zeros(self.state_dim, a.dtype), covariance)
-        return LinearGaussianLaw(a, q, c, r, covariance, *initial)
+        initial = self.initial or (jnp.zeros(self.state_dim), covariance)
+        mean, first = (x.astype(dtype) for x in initial)
+        return LinearGaussianLaw(a, q, c, r, covariance, mean, first)
 
     def _smoothed(
         self, law: LinearGaussianLaw, window: SeriesWindow

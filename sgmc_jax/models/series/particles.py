@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PyTree
 
-from ... import _checks
+from ... import _checks, _returned
 from ..._types import Data, Position
 from ...arrays import product
 from ...batching import Batcher, SeriesWindow
@@ -108,10 +108,11 @@ class NonlinearStateSpace(Model):
 
     def _terms(self, position: Position, window: SeriesWindow, path: Array) -> Float[Array, " t"]:
         """log p(x_t, y_t | x_{t-1}) of each row on one path."""
-        moves = jax.vmap(self.log_next, (None, 0, 0))(position, path[:-1], path[1:])
-        begins = self.log_first(position, path[1])
-        moves = jnp.where(initial_row(window), begins, moves)
-        return moves + jax.vmap(self.log_row, (None, 0, 0))(position, path[1:], window.rows)
+        log_next = lambda x, y: _returned.scalar("log_next", self.log_next(position, x, y))
+        log_row = lambda x, y: _returned.scalar("log_row", self.log_row(position, x, y))
+        begins = _returned.scalar("log_first", self.log_first(position, path[1]))
+        moves = jnp.where(initial_row(window), begins, jax.vmap(log_next)(path[:-1], path[1:]))
+        return moves + jax.vmap(log_row)(path[1:], window.rows)
 
 
 class Particles(NamedTuple):
@@ -201,13 +202,14 @@ def bootstrap(
         choice, move = jax.random.split(key)
         ancestors = systematic(choice, log_weight)
         states = model.draw_next(move, position, states[ancestors])
-        log_rows = jax.vmap(model.log_row, (None, 0, None))(position, states, y)
-        log_rows = jnp.where(seen, log_rows, 0)
+        log_rows = jax.vmap(lambda x: _returned.scalar("log_row", model.log_row(position, x, y)))
+        log_rows = jnp.where(seen, log_rows(states).astype(log_weight.dtype), 0)
         evidence = logsumexp(log_rows) - jnp.log(num)
         return (states, log_rows), (evidence, states, ancestors)
 
     keys = jax.random.split(key, len(window.real))
-    flat = jnp.zeros_like(jax.vmap(model.log_first, (None, 0))(position, first))
+    log_first = lambda x: _returned.scalar("log_first", model.log_first(position, x))
+    flat = jnp.zeros_like(jax.vmap(log_first)(first))
     (_, log_weight), (evidence, states, ancestors) = jax.lax.scan(
         row, (first, flat), (keys, window.rows, window.real)
     )

@@ -51,8 +51,8 @@ class StochasticVolatility(NonlinearStateSpace):
 
     Reference:
         Kim, Shephard and Chib (1998), Stochastic volatility: likelihood inference and comparison
-        with ARCH models, for model and priors, but that of the mean of 1 / sigma^2, which is
-        Gamma(2.5, .025) as theirs is; Aicher et al. (2019) for windows with particles.
+        with ARCH models, for model and priors, that of 1 / sigma^2 being Gamma(2.5, .025),
+        but for the prior of the mean; Aicher et al. (2019) for windows with particles.
     """
 
     mean_prior: tuple[Array, Array]

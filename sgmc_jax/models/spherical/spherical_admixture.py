@@ -233,7 +233,7 @@ class SphericalAdmixture(Directions):
 
         Args:
             topics: positions of a sampler, draws on the leading axes.
-            documents: one without words has the prior's mean.
+            documents: one without words has the prior's mean, but for the draws' own error.
             proportions: the chain of each document; by default `proportions(draws=50)`.
         """
         _checks.random_key(key)
