@@ -20,7 +20,7 @@ from .named import named
 
 _DIVERGED = 1_000.0  # an error of the energy, in nats, as in Stan
 _NAMES = {"acceptance": "acceptance_rate"}
-_WITHOUT_DRAWS = ("observed_data", "constant_data")
+_WITHOUT_DRAWS = ("observed_data", "constant_data", "predictions_constant_data")
 
 Names = tuple[Mapping[str, Any] | None, Mapping[str, Sequence[str]] | None]
 

@@ -105,11 +105,19 @@ class Cyclical(eqx.Module):
 
     def temperature(self, count: Array | int) -> Array:
         """0 in the search, 1 in the rest of a cycle."""
-        return jnp.where(self._turn(count) < self.exploration, 0.0, 1.0)
+        # of whole numbers: a share of a cycle is rounded, in several ways
+        first = jnp.ceil(self.exploration * self.cycle_length - 1e-4)
+        return jnp.where(jnp.asarray(count) % self.cycle_length < first, 0.0, 1.0)
 
-    def cycles(self, num_steps: int, burn_in: int = 0, thin: int = 1) -> Int[np.ndarray, " draws"]:
-        """The cycle of each draw that `sample` keeps of so many steps, from 0; -1 in a search."""
+    def cycles(
+        self, num_steps: int, burn_in: int = 0, thin: int = 1, begun: int = 0
+    ) -> Int[np.ndarray, " draws"]:
+        """The cycle of each draw that `sample` keeps of so many steps, from 0; -1 in a search.
+
+        Of a run that goes on from one of `begun` steps cycles are counted from the first one's.
+        """
         last = np.arange(burn_in + thin, num_steps + 1, thin) - 1  # the step that ends at each draw
+        last = last + begun
         return np.where(self.temperature(jnp.asarray(last)) > 0, last // self.cycle_length, -1)
 
     def _turn(self, count: Any) -> Array:

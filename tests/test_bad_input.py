@@ -421,7 +421,7 @@ POSITIONS_AND_DATA = [
     Case(
         "centre of another structure",
         lambda: go(ANCHORED, {"x": ZERO}),
-        "centre must have the structure",
+        r"centre must have the structure of the position, {x: float.*, got float",
     ),
     Case("centre of another shape", lambda: go(ANCHORED, ZERO[:1]), r"centre must have.*\(2"),
     Case("covariance of another size", lambda: go(COVARIANCE_3), r"noise_covariance.*\(2.*\(3"),

@@ -42,8 +42,9 @@ def ksd(
     of two samples is kept and value * |value| gives the unbiased square back.
 
     Args:
-        positions: Draws, (K, d), or a pytree whose leaves have a leading draw axis. Bring the
-            parameters to about unit scale, or choose `c` to suit.
+        positions: Draws, (K, d), or a pytree whose leaves have a leading draw axis: of
+            chains, (chain, draw, d), reshape the first two axes into one, or `vmap` over chains.
+            Bring the parameters to about unit scale, or choose `c` to suit.
         scores: Gradients of the log density (not of U) at the draws, shaped as `positions`.
         c: Length scale of the kernel, > 0.
         beta: Exponent of the kernel, in (-1, 0).
@@ -247,8 +248,8 @@ def _check_options(
     least = 2 if statistic == "u" else 1
     if count < least:
         raise ValueError(f"positions needs at least {least} draws, got {count}")
-    if block_size is not None and (not isinstance(block_size, int) or block_size < 1):
-        raise ValueError(f"block_size must be a positive integer or None, got {block_size!r}")
+    if block_size is not None:
+        _checks.whole("block_size", block_size)
     _check_scalar("c", c, "positive and finite", lambda v: 0 < v < math.inf)
     _check_scalar("beta", beta, "in (-1, 0)", lambda v: -1 < v < 0)
 

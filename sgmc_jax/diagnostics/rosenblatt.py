@@ -52,6 +52,11 @@ def rosenblatt_ks(draws: Any, alpha: Any, *, log: bool = False) -> Any:
         raise ValueError(f"draws must have the shape (..., M, {alpha.size}), got {draws.shape}")
     if not log and np.any(draws < 0):
         raise ValueError(f"draws must not be negative, got {draws.min()}; are they logarithms?")
+    if not log and np.any(np.all(draws[..., -2:] == 0, axis=-1)):
+        raise ValueError(
+            "draws must not have several last components of 0, whose shares are not known: give "
+            "logarithms, with log=True"
+        )
     with np.errstate(divide="ignore", invalid="ignore"):
         log_draws = draws if log else np.log(draws)
         tails = np.logaddexp.accumulate(log_draws[..., ::-1], axis=-1)[..., ::-1]

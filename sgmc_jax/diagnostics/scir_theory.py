@@ -77,7 +77,8 @@ def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> A
     counts, batch_size = _checks.broadcasting(counts=counts, batch_size=batch_size)
     total = jnp.sum(counts.astype(jnp.result_type(counts, float)))  # which int32 may not hold
     share = counts / total
-    correction = 1.0 if replace else (total - batch_size) / (total - 1)
+    left = jnp.maximum(total - batch_size, 0)  # no more than all can be drawn
+    correction = 1.0 if replace else left / jnp.maximum(total - 1, 1)
     return total**2 / batch_size * share * (1 - share) * correction
 
 
@@ -94,7 +95,7 @@ def scir_inflation(step_size: Any, num_items: Any, batch_size: Any) -> Array:
     step_size, num_items, batch_size = _checks.broadcasting(
         step_size=step_size, num_items=num_items, batch_size=batch_size
     )
-    return jnp.tanh(step_size / 2) * (num_items - batch_size) / batch_size
+    return jnp.tanh(step_size / 2) * jnp.maximum(num_items - batch_size, 0) / batch_size
 
 
 def scir_step_size(inflation: Any, num_items: Any, batch_size: Any) -> Array:
@@ -107,7 +108,8 @@ def scir_step_size(inflation: Any, num_items: Any, batch_size: Any) -> Array:
     inflation, num_items, batch_size = _checks.broadcasting(
         inflation=inflation, num_items=num_items, batch_size=batch_size
     )
-    slope = inflation * batch_size / jnp.maximum(num_items - batch_size, 0)
+    left = jnp.maximum(num_items - batch_size, 0)
+    slope = jnp.where(left > 0, inflation * batch_size / jnp.where(left > 0, left, 1), 1)
     return 2 * jnp.arctanh(jnp.minimum(slope, 1))
 
 
@@ -122,4 +124,6 @@ def scir_batch_size(inflation: Any, num_items: Any, step_size: Any) -> Array:
         inflation=inflation, num_items=num_items, step_size=step_size
     )
     noise = jnp.tanh(step_size / 2)
-    return jnp.ceil(num_items * noise / (inflation + noise)).astype(jnp.int32)
+    share = jnp.where(noise > 0, noise / jnp.where(noise > 0, inflation + noise, 1), 0)
+    wanted = jnp.ceil(num_items * share * (1 - 1e-6))  # which rounding may have taken past one more
+    return jnp.clip(wanted, 1, num_items).astype(jnp.int32)

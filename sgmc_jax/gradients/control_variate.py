@@ -196,7 +196,10 @@ class ControlVariate(BatchEstimator):
 
     def check(self, position: Position, data: Data) -> None:
         if jax.tree.structure(self.centre) != jax.tree.structure(position):
-            raise ValueError("centre must have the structure of the position")
+            raise ValueError(
+                f"centre must have the structure of the position, {_returned.describe(position)}, "
+                f"got {_returned.describe(self.centre)}"
+            )
         got, wanted = jax.tree.map(jnp.shape, (self.centre, position))
         if got != wanted:
             raise ValueError(f"centre must have the shape of the position, {wanted}, got {got}")

@@ -104,7 +104,7 @@ def _marsaglia_tsang(key, lane, count, d, only_certain=False):
     """3 log(1 + t) where round `count` accepts, NaN where it rejects (or is not yet certain)."""
     word, more = word_pair(key, lane, count, d.dtype)
     t = normal(word, d.dtype) / (3 * jnp.sqrt(d))
-    log_ratio = 3 * d * _log1p_remainder(t)
+    log_ratio = 3 * (d * _log1p_remainder(t))  # 3 d may be infinite
     byte = low_byte(word, d.dtype)
     if only_certain:
         accept = (byte + 1) / 256 <= jnp.exp(log_ratio)

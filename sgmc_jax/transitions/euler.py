@@ -38,8 +38,9 @@ class EulerMomentum(NoisyTransition):
         noise, clipped = self.noise(key, phase, h)
         friction = phase.auxiliary.get("thermostat", self.friction)
         force = phase.space.gradient(phase.position, field)
-        momentum = _tree.axpy(1 - h * friction, phase.momentum, noise)
-        return phase._replace(momentum=_tree.axpy(h, force, momentum), clipped=clipped)
+        # not (1 - h C) v: where h C is small its digits would be few
+        change = _tree.axpy(-h * friction, phase.momentum, _tree.axpy(h, force, noise))
+        return phase._replace(momentum=_tree.axpy(1.0, change, phase.momentum), clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Array:
         return 2 * self.friction * self.temperature * h - h**2 * v

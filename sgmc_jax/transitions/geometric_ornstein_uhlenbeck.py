@@ -48,6 +48,11 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
     def __check_init__(self):
         if not self.scale.size:
             raise ValueError(f"scale must have a number, got shape {self.scale.shape}")
+        if self.scale.ndim and self.noise_covariance.basis is not None:
+            raise ValueError(
+                "scale must be one number beside a noise_covariance that is a matrix or estimated, "
+                f"got shape {self.scale.shape}"
+            )
 
     def check_position(self, position: Position) -> None:
         super().check_position(position)

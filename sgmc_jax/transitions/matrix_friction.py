@@ -89,6 +89,10 @@ class FrictionMatrix(eqx.Module):
         basis, factors = self.basis.astype(flat.dtype), factors.astype(flat.dtype)
         return unravel(product(basis, factors * product(basis.T, flat)))
 
+    def decayed(self, h: Array, v: PyTree) -> PyTree:
+        """exp(-C h) v, by what it takes off, which keeps its digits where C h is small."""
+        return _tree.axpy(1.0, self.apply(jnp.expm1(-self.rates * h), v), v)
+
 
 class MatrixFriction(Transition):
     """F: `v <- exp(-A h) v`, A = L C L on the tangent space, L the projection on it.
@@ -108,7 +112,7 @@ class MatrixFriction(Transition):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         friction = self.friction.at(phase.space, phase.position)
-        decayed = friction.apply(jnp.exp(-friction.rates * h), phase.momentum)
+        decayed = friction.decayed(h, phase.momentum)
         return phase._replace(momentum=phase.space.project(phase.position, decayed))
 
     def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
@@ -158,7 +162,7 @@ class MatrixOrnsteinUhlenbeck(CorrectedTransition):
         z = normal(key, variances.shape, flat.dtype)
         deviations = jnp.sqrt(jnp.maximum(variances, 0)).astype(flat.dtype)
         noise = unravel(product(basis.astype(flat.dtype), deviations * z))
-        decayed = friction.apply(jnp.exp(-friction.rates * h), phase.momentum)
+        decayed = friction.decayed(h, phase.momentum)
         momentum = phase.space.project(phase.position, _tree.axpy(1.0, noise, decayed))
         return phase._replace(momentum=momentum, clipped=clipped)
 

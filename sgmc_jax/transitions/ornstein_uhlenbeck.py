@@ -65,7 +65,9 @@ class Friction(Transition):
         friction = phase.auxiliary.get("thermostat") if self.friction is None else self.friction
         if friction is None:
             raise ValueError("Friction() needs a thermostat, and no letter of the word is one")
-        return phase._replace(momentum=_tree.scale(jnp.exp(-friction * h), phase.momentum))
+        # by what it takes off, which keeps its digits where C h is small
+        lost = _tree.scale(jnp.expm1(-friction * h), phase.momentum)
+        return phase._replace(momentum=_tree.axpy(1.0, lost, phase.momentum))
 
 
 class Noise(NoisyTransition):

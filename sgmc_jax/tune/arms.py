@@ -121,7 +121,10 @@ class Tuned(NamedTuple):
         if lost:
             edge = {"transform": ax.get_xaxis_transform(), "clip_on": False}
             ax.plot(lost, [1.0] * len(lost), "rx", label="not finite", **edge)
-        ax.set(xscale="log", yscale="log", xlabel=name, ylabel="kernel Stein discrepancy")
+        found = [arm.ksd for arm in self.arms if np.isfinite(arm.ksd)]
+        # that of noisy scores, without pairs of a draw with itself, may be negative
+        yscale = "log" if min(found) > 0 else "symlog"
+        ax.set(xscale="log", yscale=yscale, xlabel=name, ylabel="kernel Stein discrepancy")
         ax.legend()
         return ax
 

@@ -160,15 +160,16 @@ def cholesky_of_inverse(matrix: Any) -> Float[np.ndarray, "d d"]:
     """The lower triangular S of `S S' = H^-1`, in double precision.
 
     Raises:
-        ValueError: if H is not positive definite, as far as single precision can tell.
+        ValueError: if H is not positive definite, as far as its precision can tell.
     """
+    digits = 8 * np.finfo(np.result_type(matrix, np.float32)).eps
     h = np.asarray(matrix, np.float64)
     scale = np.sqrt(np.diag(h)) if np.all(np.diag(h) > 0) else np.full(len(h), np.nan)
     correlated = h / scale / scale[:, None]  # coordinates may differ in scale by any factor
     least = np.linalg.eigvalsh(correlated)[0] if np.all(np.isfinite(correlated)) else np.nan
-    if not least > 1e-6 * len(h):
+    if not least > digits * len(h):
         raise ValueError(
-            "the log posterior is not curved downwards in every direction at the position: the "
-            f"least eigenvalue of its scaled Hessian is {least:.2g}"
+            "the log posterior is not curved downwards in every direction at the position, or two "
+            f"are nearly one: the least eigenvalue of its scaled Hessian is {least:.2g}"
         )
     return np.linalg.cholesky(np.linalg.inv(correlated) / scale / scale[:, None])

@@ -59,6 +59,8 @@ class Judge(NamedTuple):
             return math.inf, math.inf
         some = np.linspace(0, chains.shape[2] - 1, min(chains.shape[2], _MANY)).astype(int)
         sizes = np.asarray(ess(chains[:, :, some], kind="mean"))
+        still = np.ptp(chains[:, :, some], axis=(0, 1)) == 0  # which `ess` takes for perfect draws
+        sizes = np.where(still, 0.0, sizes)
         return float(sizes.min()), float(sizes.max())
 
     def _later(self, trace: PyTree) -> PyTree:

@@ -103,7 +103,8 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         for chains that are dispersed.
 
     Raises:
-        ValueError: if the log posterior is not curved downwards at the mode, or no mode is found.
+        ValueError: if the log posterior is not curved downwards at the mode.
+        FloatingPointError: if the search for it diverges.
 
     Example: coefficients whose scales differ by a thousand.
         >>> import jax, jax.numpy as jnp

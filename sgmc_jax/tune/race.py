@@ -121,7 +121,8 @@ class Race:
         runs = [racer.run for racer in group if racer.run is not None]
         if not runs:
             for racer in group:
-                thin = num_steps * self.num_chains // (2 * self.judge.max_draws)
+                judged = num_steps * self.num_chains * (1 - self.judge.burn_in)
+                thin = int(judged) // self.judge.max_draws
                 # of more chains than draws the judge takes some: a round is a draw of each at least
                 racer.thin = max(1, thin) if 2 * thin <= num_steps else num_steps
         thin = group[0].thin
