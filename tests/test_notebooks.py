@@ -1,8 +1,9 @@
-"""Notebooks: what is stored is what their scripts say, with outputs; the first one runs here.
+"""Notebooks: what is stored is what their scripts say, with outputs, and all run at a small size.
 
-`make notebooks` runs them all.
+`make notebooks` runs them as they are.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,26 @@ def test_a_script_with_another_line_is_told(tmp_path):
     other = tmp_path / "quickstart.py"
     other.write_text((FOLDER / "quickstart.py").read_text() + "1 + 1\n")
     assert sources(other) != sources(FOLDER / "quickstart.ipynb")
+
+
+def small(source):
+    """A tenth of the steps, and a fiftieth of a million items."""
+    tenth = lambda match: f"{match[1]}={max(int(match[2]) // 10, 1)}"
+    source = re.sub(r"\b(num_steps|burn_in)=([\d_]+)", tenth, source)
+    return source.replace("N = 1_000_000", "N = 20_000")
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_it_runs_at_a_small_size(script, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(FOLDER)
+    monkeypatch.setattr(plt, "show", lambda: None)
+    code = compile(small(script.read_text()), script.name, "exec")
+    try:
+        exec(code, {"__name__": "__main__"})
+        assert plt.get_fignums()
+    finally:
+        plt.close("all")
 
 
 @pytest.mark.full
