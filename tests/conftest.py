@@ -30,6 +30,9 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "true" if _cache else "false"
 if _cache:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _cache
 
+# Of what files compile as they are read, and of the processes that tests start.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
+
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
@@ -38,7 +41,6 @@ from tests import memory  # noqa: E402
 from tests.full_tier import SLOW_EXAMPLES, SLOW_TESTS  # noqa: E402
 from tests.laws import moments  # noqa: E402
 
-jax.config.update("jax_disable_most_optimizations", True)  # of what files compile as they are read
 collect_ignore = ["soak.py"]  # a program of its own, which reads a model of every sort
 
 _ROOM = 3_000.0  # MiB of programs

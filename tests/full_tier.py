@@ -139,7 +139,6 @@ _TESTS = {
     """,
     "enumeration/test_comparators.py": """
         test_a_finite_tail_is_not_exact
-        test_all_partitions_by_auxiliary_components
     """,
     "enumeration/test_crm_comparators.py": """
         test_two_atoms
@@ -149,11 +148,7 @@ _TESTS = {
         test_collapsed_gibbs
     """,
     "enumeration/test_likelihoods.py": """
-        test_all_columns
         test_answers_of_one_feature_by_quadrature
-    """,
-    "enumeration/test_mixture.py": """
-        test_all_partitions_by_demotion
     """,
     "enumeration/test_slice.py": """
         test_a_step_of_a_warm_start_is_one_of_online_em
@@ -163,7 +158,6 @@ _TESTS = {
         test_few_slots_for_five_points
     """,
     "enumeration/test_slice_features.py": """
-        test_any_series_under_any_counts
         test_one_row_and_constant_columns
     """,
     "enumeration/test_slice_mass.py": """
@@ -240,9 +234,6 @@ _TESTS = {
         test_untile_undoes_take
     """,
     "guide/test_own_parts.py": """
-        test_a_fault_in_a_part_is_seen[Torus]
-        test_a_part_has_its_law[Augmented]
-        test_a_part_has_its_law[Torus]
         test_a_step_uses_every_key_once[Collision]
         test_a_step_uses_every_key_once[RandomWalk]
         test_runs_are_pieced_together
@@ -280,10 +271,6 @@ _TESTS = {
         test_a_table_counts_what_it_holds
         test_anchored_counts_have_their_floor_on_shards_too
         test_new_totals_make_latent_allocations_exact
-    """,
-    "laws/test_manifold_laws.py": """
-        test_stationary_law[dirichlet_at_its_least-gmc]
-        test_stationary_law[wishart-gmc]
     """,
     "laws/test_manifolds.py": """
         test_a_space_with_a_metric_of_its_own[hmc]

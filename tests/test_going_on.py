@@ -211,13 +211,13 @@ SAMPLERS = {
 @pytest.mark.parametrize("first", SAMPLERS)
 def test_another_sampler_of_the_same_gradient_takes_the_positions_alone(first, second):
     """What one sampler keeps besides them, such as a momentum, is nothing to the other."""
-    before = sample(KEY, SAMPLERS[first], jnp.ones(()), None, num_steps=2)
+    before = sample(KEY, SAMPLERS[first], jnp.full((), 30.0), None, num_steps=2)
     fresh = sample(KEY, SAMPLERS[second], jnp.ones(()), None, num_steps=2)
     run = sample(KEY, SAMPLERS[second], before, None, num_steps=2)
     assert jax.tree.structure(run.state) == jax.tree.structure(fresh.state)
     same = first == second or {first, second} == {"mala", "hmc"}  # one step, and several
     assert run.made_with.agrees(before.made_with) == same
-    assert abs(run.trace[0] - before.trace[-1]) < 2
+    assert before.trace[-1] > 20 and run.trace[0] > 0.7 * before.trace[-1]
 
 
 @pytest.mark.parametrize("same", [False, True])

@@ -4,6 +4,7 @@ import pytest
 
 
 @pytest.mark.full
+@pytest.mark.optimised
 def test_the_small_demo_meets_the_bars(tmp_path, capsys):
     """Errors of the means and sds are 3 standard errors or more inside the bars."""
     pytest.importorskip("sklearn")
@@ -16,6 +17,8 @@ def test_the_small_demo_meets_the_bars(tmp_path, capsys):
     assert len(lines) == 10
     assert all("| yes |" in " ".join(line.split()) for line in lines[:7] if "control" in line)
     assert "DOES NOT AGREE" not in table
+    ratios = [line.split("|")[6] for line in table.splitlines() if "`default_kernel`" in line]
+    assert len(ratios) == 1 and float(ratios[0]) > 2  # times NUTS's effective samples a second
     assert table in capsys.readouterr().out
     for name in ("posteriors.png", "runs.png"):
         assert (tmp_path / name).stat().st_size > 10_000

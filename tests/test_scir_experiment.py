@@ -6,6 +6,7 @@ import pytest
 
 
 @pytest.mark.full
+@pytest.mark.optimised
 def test_distances_from_a_sparse_dirichlet():
     """At most .09, .06 and .04 for batches of 10, 100 and 500; SGRLD's several times larger."""
     pytest.importorskip("matplotlib")

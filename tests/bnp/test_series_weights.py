@@ -13,15 +13,27 @@ from sgmc_jax.processes import (
     GammaProcess,
     NegativeBinomial,
     Poisson,
+    Representation,
     StableBetaProcess,
     bondesson,
     inverse_levy,
     rejection,
     thinning,
 )
+from sgmc_jax.special import log1mexp
 from tests.laws.moments import check_mean
 
 KEY = jax.random.key(3)
+NEAR = BetaProcess(1.0, 0.1)  # a fifth of the weights of Beta(1, .1) round to 1
+
+
+def weight_near_one(key):
+    return -jnp.expm1(jnp.log(jax.random.uniform(key, minval=1e-30)) / 0.1)
+
+
+OWN = Representation.from_functions(
+    lambda v, g: jnp.where(g * v <= 1, v, 0.0), weight_near_one, lambda v: -0.9 * jnp.log1p(-v)
+)
 S = np.linspace(-40, 400, 400_001)  # log theta, or log odds
 CASES = {
     "thinning, gamma": (thinning(GammaProcess(1.0, 1.0)), Poisson(), 200, 10),
@@ -30,7 +42,8 @@ CASES = {
     "rejection, beta": (rejection(BetaProcess(1.0, 200.0)), Bernoulli(), 600, 1_000),
     "inverse, gamma": (inverse_levy(GammaProcess(1.0, 1.0)), Poisson(), 700, 10),
     "bondesson, beta": (bondesson(BetaProcess(0.5, 2.0)), NegativeBinomial(2.0), 7, 3),
-    "thinning, near 1": (thinning(BetaProcess(1.0, 0.1)), Bernoulli(), 3, 3),
+    "thinning, near 1": (thinning(NEAR), Bernoulli(), 3, 3),
+    "own, near 1": (OWN, Bernoulli(), 3, 3),
     "inverse, near 1": (inverse_levy(BetaProcess(1.0, 0.05)), Bernoulli(), 2, 2),
     "stable beta": (thinning(StableBetaProcess(1.0, 3.0, 0.4)), Bernoulli(), 299, 300),
 }
@@ -51,11 +64,11 @@ def by_quadrature(measure, counts, total, num):
     return np.array([np.sum(weight * np.exp(log)), np.sum(weight * np.exp(2 * log))])
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_weights_given_their_columns(name):
+def check(name):
     series, counts, total, num = CASES[name]
     own, size = SeriesWeights(series, counts), jnp.full(4, total)
-    start = {"mass": series.measure.mass, "series": dict.fromkeys("vg", jnp.full(4, 0.5))}
+    measure = getattr(series, "measure", NEAR)
+    start = {"mass": measure.mass, "series": dict.fromkeys("vg", jnp.full(4, 0.5))}
 
     def step(shared, key):
         shared, used = own.draw(key, shared, size, size, num)
@@ -66,5 +79,21 @@ def test_weights_given_their_columns(name):
         return jax.lax.scan(step, start, jax.random.split(key, 240))[1][120:].mean((0, 2))
 
     means = jax.jit(jax.vmap(chain))(jax.random.split(KEY, 256))
-    expected = by_quadrature(series.measure, counts, total, num)
+    expected = by_quadrature(measure, counts, total, num)
     check_mean(means / expected, np.ones(2), 0.05)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_weights_given_their_columns(name):
+    check(name)
+
+
+def test_a_product_of_zero_and_infinity_is_seen(monkeypatch):
+    """It is NaN, which refuses all moves from a weight that is rounded to 1, and to it."""
+
+    def plain(self, stats, num_items, log_theta):
+        return stats * log_theta + (num_items - stats) * log1mexp(log_theta)
+
+    monkeypatch.setattr(Bernoulli, "log_column", plain)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check("own, near 1")

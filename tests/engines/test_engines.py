@@ -143,6 +143,7 @@ def test_record_sees_the_items_in_their_order(x64):
 @pytest.mark.parametrize("fault", [KeyedByRow, NeverMeeting, PriorOnEveryShard])
 def test_the_law_sees_a_planted_fault(fault, reference, x64):
     """None of them shows on one device."""
+    assert_same_chain(reference(21, None), run_mixture(kernel=fault()))
     with pytest.raises(AssertionError):
         assert_same_chain(reference(21, None), run_mixture(Vmap(3), kernel=fault()))
 

@@ -79,7 +79,7 @@ def test_the_chain_does_not_depend_on_the_capacity(x64):
 @pytest.mark.full
 def test_a_cycle_does_not_depend_on_the_capacity(x64):
     data = planted(60, 2, 6, 5.0)[0]
-    runs = [sample(KEY, both(known(2), k, 3), None, data, num_steps=40) for k in (2, 64)]
+    runs = [sample(KEY, both(known(2), k, 3), None, data, num_steps=40) for k in (4, 64)]
     assert runs[0].capacity > 4 and not runs[0].info.overflow.any()
     assert np.array_equal(labels(runs[0]), labels(runs[1]))
 

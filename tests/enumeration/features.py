@@ -97,9 +97,10 @@ def gamma_columns(c):
     return log, c * math.log1p(NUM / c)
 
 
+@lru_cache
 def statistics(states, few):
     """What `States.law` expects, of one state of a chain: a function for `reduce`."""
-    types = jnp.asarray(states.types[:few])
+    types = states.types[:few]
 
     def of(state, info):
         z = state.position.local["features"].astype(jnp.int32)

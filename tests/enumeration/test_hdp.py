@@ -88,16 +88,17 @@ NORMAL_STATES = states(lambda members: normal_marginal(X[members]))
 NORMAL_LAW = exact(NORMAL_STATES)
 
 
+def which(state, info):
+    """The partition of a chain's items, one-hot."""
+    labels = state.position.local["assignment"].ravel()[SEATS]
+    same = labels[PAIRS[:, 0]] == labels[PAIRS[:, 1]]
+    number = jnp.sum(jnp.where(same, WEIGHTS, 0))
+    return (number == jnp.arange(64)).astype(jnp.float32)
+
+
 def check_partitions(kernel, law, data, num_chains=512, num_steps=2_000):
     """Every partition's frequency, averaged over each of many chains."""
     law = law / law.sum()
-
-    def which(state, info):
-        labels = state.position.local["assignment"].ravel()[SEATS]
-        same = labels[PAIRS[:, 0]] == labels[PAIRS[:, 1]]
-        number = jnp.sum(jnp.where(same, WEIGHTS, 0))
-        return (number == jnp.arange(64)).astype(jnp.float32)
-
     run = run_law(
         KEY,
         kernel,
@@ -131,7 +132,6 @@ def test_all_partitions_by_the_anchored_schedule(blocks, sweeps):
     check_partitions(kernel, NORMAL_LAW, GROUPS, num_steps=num_steps)
 
 
-@pytest.mark.full
 def test_all_partitions_by_demotion():
     check_partitions(make(schedule=Demotion()), NORMAL_LAW, GROUPS)
 

@@ -1,5 +1,6 @@
 """Beta-negative-binomial clusterings of three items in two groups, against every partition."""
 
+import functools
 import importlib
 
 import equinox as eqx
@@ -74,6 +75,12 @@ def log_exposure(a, c, failures=None):
     return integral(np.exp(every) * np.expm1(absent))
 
 
+@functools.cache
+def log_total(counts, a, c, failures):
+    """The log of the integral of `log_rates`, of one cluster."""
+    return np.log(integral(np.exp(log_rates(counts, GROUPS.size, a, c, failures))))
+
+
 def log_weights(a=MASS, c=CONCENTRATION, failures=None):
     """The log weights of the five partitions, by the truths of their three pairs."""
     weight = {}
@@ -82,7 +89,7 @@ def log_weights(a=MASS, c=CONCENTRATION, failures=None):
         for k in set(labels):
             members = np.array(labels) == k
             counts = [np.sum(members & (GROUP == d)) for d in (0, 1)]
-            total += np.log(integral(np.exp(log_rates(counts, GROUPS.size, a, c, failures))))
+            total += log_total(tuple(counts), a, c, failures)
             total += log_marginal(X[members])
         weight[tuple(labels[i] == labels[j] for i, j in PAIRS)] = total
     return weight
@@ -95,6 +102,7 @@ def law(*args, **kwargs):
     return {pairs: value / norm for pairs, value in weight.items()}
 
 
+@functools.cache
 def law_of_mass(failures=None, prior=PRIOR):
     """The same with a Gamma(s, r) mass up to 1, and the means of a and a^2 in each partition."""
     node, weight = np.polynomial.legendre.leggauss(40)
@@ -109,23 +117,29 @@ def law_of_mass(failures=None, prior=PRIOR):
     return dict.fromkeys(log_weights(0.5)), means
 
 
+@functools.cache  # equal functions share a program
+def which(states, powers, inside):
+    """Which partition a chain is in, times the powers of its mass."""
+
+    def of(state, info):
+        position = state.position["z"] if inside else state.position
+        labels = position.local["assignment"].ravel()[SEATS]
+        pairs = jnp.stack([labels[i] == labels[j] for i, j in PAIRS])
+        here = jnp.all(pairs == np.array(states), axis=1).astype(float)
+        return jnp.ravel((position.shared["mass"] ** jnp.arange(powers))[:, None] * here)
+
+    return of
+
+
 def check(kernel, expected=None, wrap=None, tolerance=0.15, **kwargs):
     expected = law() if expected is None else expected
     of_mass = isinstance(expected, tuple)
     expected, means = expected if of_mass else (expected, list(expected.values()))
-    states = np.array(list(expected))
-
-    def which(state, info):
-        position = state.position["z"] if wrap == "gibbs" else state.position
-        labels = position.local["assignment"].ravel()[SEATS]
-        pairs = jnp.stack([labels[i] == labels[j] for i, j in PAIRS])
-        here = jnp.all(pairs == states, axis=1).astype(float)
-        powers = position.shared["mass"] ** jnp.arange(3 if of_mass else 1)
-        return jnp.ravel(powers[:, None] * here)
-
+    powers = 3 if of_mass else 1
     args = {"num_chains": 256, "num_steps": 300, "burn_in": 40} | kwargs
     start = {"z": None} if wrap == "gibbs" else None
-    made = run_law(KEY, kernel, start, GROUPS, reduce=which, **args)
+    reduce = which(tuple(expected), powers, wrap == "gibbs")
+    made = run_law(KEY, kernel, start, GROUPS, reduce=reduce, **args)
     check_law(made.trace.mean, np.array(means), tolerance)
 
 
@@ -203,7 +217,7 @@ def test_a_random_mass_in_combinators(wrap):
 
 
 @full
-@pytest.mark.parametrize("random", [False, True])
+@pytest.mark.parametrize("random", [False, pytest.param(True, marks=pytest.mark.optimised)])
 @pytest.mark.parametrize("shards", [2, 3])
 def test_all_partitions_on_shards(shards, random):
     kernel, expected = (sliced(mass_prior=PRIOR), law_of_mass()) if random else (sliced(), law())
@@ -228,8 +242,8 @@ def same(one, other, wrap="plain"):
 @pytest.mark.parametrize("prior", [None, PRIOR])
 def test_growth(prior, x64):
     chain = lambda n: sample(KEY, words(n, mass_prior=prior), None, WORDS, num_steps=20)
-    grown, roomy = chain(4), chain(128)
-    assert grown.capacity > 4
+    grown, roomy = chain(32), chain(128)
+    assert grown.capacity > 32
     same(grown, roomy)
 
 
@@ -321,4 +335,6 @@ def test_weights_that_forget_the_failures(monkeypatch):
 def test_a_mass_that_forgets(wrong, monkeypatch):
     """Planted: the empty clusters left out; counts that do not know the mass."""
     monkeypatch.setattr(counts_module.Failures, wrong, lambda self, *args: jnp.zeros(()))
-    fails(law_of_mass(), mass_prior=PRIOR)
+    programs.cache_clear()
+    # as weights move by themselves the second is off by twelve standard errors of 1,024 chains
+    fault_is_seen(check, sliced(mass_prior=PRIOR), law_of_mass(), num_chains=512)

@@ -1,5 +1,6 @@
 """Slice samplers whose measure has a random mass, against the exact law of three items' columns."""
 
+import functools
 import importlib
 
 import jax
@@ -90,23 +91,30 @@ def own(capacity=32, share=1.0, mass=1.0, prior=PRIOR):
 LAWS = {beta: (binary, exact.X), gamma: (whole, COUNTS)}
 
 
-def check(model, kernel, wrap=None, tolerance=0.12, **kwargs):
-    """What is rare, one in a thousand at full length, is looked at together: it has too few visits
-    for a standard error each."""
-    of, data = LAWS[model]
-    states, expected = of()
+@functools.cache  # equal functions share a program
+def statistics(states, inside):
+    """What `law` expects, of one state of a chain."""
     columns = exact.statistics(states, FEW)
 
-    def count(state, info):
-        position = state.position["z"] if wrap == "gibbs" else state.position
+    def of(state, info):
+        position = state.position["z"] if inside else state.position
         mass = position.shared["mass"]
         num = jnp.sum(jnp.any(position.local["features"] > 0, axis=0))
         means = jnp.stack([mass, mass**2, mass * num])
         return jnp.concatenate([columns(Inside(position), info), means])
 
+    return of
+
+
+def check(model, kernel, wrap=None, tolerance=0.12, **kwargs):
+    """What is rare, one in a thousand at full length, is looked at together: it has too few visits
+    for a standard error each."""
+    of, data = LAWS[model]
+    states, expected = of()
     args = {"num_chains": 256, "num_steps": 300, "burn_in": 40} | kwargs
     start = {"z": None} if wrap == "gibbs" else None
-    made = run_law(KEY, kernel, start, data.astype(np.float32), reduce=count, **args)
+    reduce = statistics(states, wrap == "gibbs")
+    made = run_law(KEY, kernel, start, data.astype(np.float32), reduce=reduce, **args)
     common = expected > (1e-3 if at_length() else 1e-2)
     lumped = lambda x: np.append(x[..., common], x[..., ~common].sum(-1, keepdims=True), axis=-1)
     check_law(lumped(made.trace.mean), lumped(expected), tolerance)
@@ -135,7 +143,6 @@ def test_a_draw_of_the_mass_keeps_the_weights(x64, monkeypatch):
         np.testing.assert_allclose(log[:, ::2], jnp.broadcast_to(kept, (4_000, 2)), rtol=1e-9)
 
 
-@full
 def test_features():
     check(beta, beta())
 
@@ -166,7 +173,7 @@ def test_in_combinators(wrap):
 
 
 @full
-@pytest.mark.parametrize("wrap", [None, "thin", "gibbs"])
+@pytest.mark.parametrize("wrap", [None, pytest.param("thin", marks=pytest.mark.optimised), "gibbs"])
 def test_counts_by_a_series_of_ones_own(wrap):
     kernel = own() if wrap is None else WRAPS[wrap](own())
     check(gamma, kernel, wrap=wrap, num_steps=500)
@@ -214,8 +221,8 @@ def test_the_same_chain_whatever_the_capacity_and_the_shards(model, x64):
     chain = lambda capacity, **kwargs: sample(
         KEY, model(capacity=capacity), None, data, num_steps=30, **kwargs
     )
-    grown, roomy = chain(2), chain(128)
-    assert grown.capacity != 2
+    grown, roomy = chain(16), chain(128)
+    assert grown.capacity > 16
     same(grown, roomy)
     same(chain(64), chain(64, engine=Vmap(2)))
 

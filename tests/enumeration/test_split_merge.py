@@ -35,8 +35,9 @@ def check(kernel, process, **kwargs):
 # ------------------------------------------------- alone: any two of four points may be seeds
 
 
-def test_all_partitions():
-    check(moves("py"), "py")
+@pytest.mark.parametrize("process", ["py", pytest.param("dp", marks=pytest.mark.full)])
+def test_all_partitions(process):
+    check(moves(process), process)
 
 
 @pytest.mark.full

@@ -121,12 +121,10 @@ def test_a_batch_is_too_dispersed_as_the_theory_says():
     assert abs(values[:, 1].mean() / inflated - 1) < 0.05
 
 
-@pytest.mark.full
 def test_all_points_give_the_dirichlet_law():
     check_law(one_cluster("scir", None, 0.5)[:, 1], LAW.var(), 0.05)
 
 
-@pytest.mark.full
 def test_langevin_steps_are_nearly_right_if_they_are_small():
     values = one_cluster("sgrld", None, 0.01)
     assert abs(values[:, 0].mean()) < 0.01 * LAW.mean()
@@ -175,9 +173,9 @@ def test_the_chain_does_not_depend_on_the_capacity(x64, weights, kind):
             BAGS,
             num_steps=60,
         )
-        for slots in (2, 64)
+        for slots in (8, 64)
     ]
-    assert runs[0].capacity > 2 and not runs[0].info.overflow.any()
+    assert runs[0].capacity > 8 and not runs[0].info.overflow.any()
     assert np.array_equal(*(run.trace.local["assignment"] for run in runs))
     values = [run.trace.shared["concentration"] for run in runs]
     np.testing.assert_allclose(*values, rtol=1e-9)

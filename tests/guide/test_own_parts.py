@@ -127,11 +127,7 @@ LAWS = {
 }
 
 
-SLOW = {"RandomWalk", "Collision", "Exponential"}
-ROWS = [pytest.param(n, marks=pytest.mark.full) if n in SLOW else n for n in LAWS]
-
-
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", LAWS)
 def test_a_part_has_its_law(name):
     check, _ = LAWS[name]
     check(own(name))

@@ -56,9 +56,11 @@ def check_mean(values, expected, tolerance):
     error = values.mean(0) - expected
     standard = values.std(0, ddof=1) / np.sqrt(len(values))
     scale = np.max(np.abs(expected))
-    assert np.all(np.abs(error) <= Z * standard), (
+    constant = (standard == 0) & (error != 0)
+    assert np.all((np.abs(error) <= Z * standard) | constant), (
         f"{values.mean(0)} is not {expected}: off by {error / standard} standard errors"
     )
+    assert not np.any(constant), f"{values.mean(0)} is not {expected}, and never varies"
     assert np.all(Z * standard <= tolerance * scale), f"blind: {Z * standard / scale}"
 
 

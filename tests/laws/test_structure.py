@@ -147,14 +147,6 @@ def test_vmap_is_a_loop(case: Case):
     assert len({b"".join(x[i].tobytes() for x in leaves) for i in range(3)}) > 1
 
 
-@cases(fast=lambda i, case: False)
-def test_jit_is_a_plain_step(case: Case):
-    kernel, data = case.make(case.step_size), arrays(case.data)
-    state = start(case, kernel)
-    step = lambda key, state, data: kernel.step(key, state, data)[0].position
-    leaves_close(step(KEY, state, data), jax.jit(step)(KEY, state, data))
-
-
 @cases(fast=lambda i, case: i % 9 == 0 and not case.heavy)
 def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     kernel = case.make(case.step_size)
@@ -171,8 +163,15 @@ def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     sample(KEY, kernel, case.position, case.data, num_steps=10, **saved)
     resumed = sample(KEY, kernel, case.position, case.data, num_steps=20, **saved)
     assert equal(whole.trace, resumed.trace)
-    alone = sample(KEY, kernel, case.position, case.data, num_steps=20, thin=2)
-    leaves_close(alone.trace, jax.tree.map(lambda x: x[0], whole.trace))
+
+
+@cases(CASES[::4], fast=lambda i, case: i % 6 == 0 and not case.heavy)
+def test_a_chain_alone_is_the_first_of_several(case: Case):
+    """Of their keys; that `vmap` is a loop is a law of its own, of all kernels."""
+    kernel, args = case.make(case.step_size), {"num_steps": 12, "position_axis": None}
+    several = sample(KEY, kernel, case.position, case.data, num_chains=2, **args)
+    alone = sample(KEY, kernel, case.position, case.data, num_steps=12)
+    leaves_close(alone.trace, jax.tree.map(lambda x: x[0], several.trace))
 
 
 @one_in_six([case for case in CASES if case.breakable])
@@ -225,6 +224,7 @@ BLOCKS_IN_TURN = {"warm_mixture", "asynchronous_mixture"}
 
 @cases(fast=lambda i, case: i % 4 == 1 and not case.heavy)
 def test_a_step_uses_every_key_once(case: Case, monkeypatch):
+    """And is the step that is compiled."""
     used = record_keys(monkeypatch)
     kernel, data = case.make(case.step_size), arrays(case.data)
     with jax.disable_jit():
@@ -232,9 +232,12 @@ def test_a_step_uses_every_key_once(case: Case, monkeypatch):
         for i in range(2):
             used.clear()
             key = Keys(jax.random.key(2 * i + 1), jax.random.key(2 * i + 2), jnp.array(i))
-            state, _ = kernel.step(key, state, data)
+            before, (state, _) = state, kernel.step(key, state, data)
             again = {use for use in used if used.count(use) > 1}
             assert used and len(again) == (case.name in BLOCKS_IN_TURN), "a key was used twice"
+    monkeypatch.undo()
+    compiled = jax.jit(lambda *args: kernel.step(*args)[0].position)
+    leaves_close(state.position, compiled(key, before, data))
 
 
 def record_keys(monkeypatch):

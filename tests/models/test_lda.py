@@ -284,7 +284,7 @@ def test_wrong_proportions_are_seen(monkeypatch, fault):
         last = lambda *args, **kwargs: swept(*args, **kwargs).at[:, 3].set(-1)
         monkeypatch.setattr(_topics, "sweep", last)
         values = shares(TOPICS, draws=19)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="standard errors"):
         check_mean(values, exact_shares().mean(0), wider(0.015))
 
 
