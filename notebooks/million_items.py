@@ -92,7 +92,8 @@ print(run.summary())
 tree = run.to_arviz(model, coords={"feature": list("abcd")}, dims={"weights": ["feature"]})
 print("groups", list(tree.children), "dims of weights", tree["posterior"]["weights"].dims)
 for name in ("weights", "scale", "tail"):
-    draws = tree["posterior"][name].to_numpy().reshape(4 * 1_800, -1)
+    draws = np.concatenate(tree["posterior"][name].to_numpy())  # of all chains
+    draws = draws.reshape(len(draws), -1)
     for mean, sd, true in zip(draws.mean(0), draws.std(0), np.ravel(truth[name])):
         off = (true - mean) / sd
         print(f"{name:8s} mean {mean:.4f}, sd {sd:.5f}, planted {true:.1f}, {off:+.1f} sd off")

@@ -71,7 +71,7 @@ documents, new = lda.documents(counts), lda.documents(new_counts)
 kernel = scir(lda.counts(Uniform(50)), step_size=0.5)
 run = sample(KEYS[0], kernel, lda.start, documents, num_steps=6_000, thin=10)
 drawn = np.asarray(jax.nn.softmax(run.trace))
-kept = drawn[100:]  # without the first 1,000 steps
+kept = drawn[len(drawn) // 6 :]  # without the first 1,000 steps
 for words in top_words(kept.mean(0), vocabulary, 10):
     print(" ".join(words))
 
@@ -119,10 +119,10 @@ for name, trace in {"scir": kept, "gibbs": exact}.items():
 # planted topics, and of one law for all documents.
 
 # %%
-steps = [1, 10, 20, 40, 80, 150, 300, 600]  # draws, each ten steps
+steps = [i for i in (1, 10, 20, 40, 80, 150, 300, 600) if i <= len(drawn)]  # draws of ten steps
 told = [lda.perplexity(KEYS[2], run.trace[i - 1 : i], new) for i in steps]
 best = lda.perplexity(KEYS[2], jnp.log(planted), new)
-average = lda.perplexity(KEYS[2], run.trace[100::10], new)
+average = lda.perplexity(KEYS[2], run.trace[len(drawn) // 6 :: 10], new)
 frequency = (counts.sum(0) + 0.1) / (counts.sum() + 0.1 * len(vocabulary))
 alone = np.exp(-np.sum(new_counts.sum(0) * np.log(frequency)) / new_counts.sum())
 print(f"one law {alone:.2f}, planted topics {best:.2f}, average over draws {average:.2f}")

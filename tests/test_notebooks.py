@@ -13,6 +13,7 @@ nbformat = pytest.importorskip("nbformat")
 from tests.strip_notebooks import strip  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+SLOW = {"composition", "dependent_data", "network", "random_measures"}
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 
@@ -49,7 +50,11 @@ def small(source):
     return source.replace("N = 1_000_000", "N = 20_000")
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(path, marks=pytest.mark.full if path.stem in SLOW else ()) for path in SCRIPTS],
+    ids=lambda path: path.stem,
+)
 def test_it_runs_at_a_small_size(script, monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.chdir(FOLDER)

@@ -162,7 +162,7 @@ def cholesky_of_inverse(matrix: Any) -> Float[np.ndarray, "d d"]:
     Raises:
         ValueError: if H is not positive definite, as far as its precision can tell.
     """
-    digits = 8 * np.finfo(np.result_type(matrix, np.float32)).eps
+    digits = 8 * np.finfo(np.result_type(np.asarray(matrix).dtype, np.float32)).eps
     h = np.asarray(matrix, np.float64)
     scale = np.sqrt(np.diag(h)) if np.all(np.diag(h) > 0) else np.full(len(h), np.nan)
     correlated = h / scale / scale[:, None]  # coordinates may differ in scale by any factor

@@ -448,7 +448,7 @@ BAD = {
     ),
     "initial": (
         lambda: m.HiddenMarkov(2, m.NormalEmission(), initial=(0.5, 0.6)),
-        "initial must be positive and sum to one",
+        "initial must be probabilities, which sum to one",
     ),
     "initial shape": (
         lambda: m.HiddenMarkov(2, m.NormalEmission(), initial=np.ones(3) / 3),
