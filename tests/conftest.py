@@ -41,7 +41,7 @@ from tests import memory  # noqa: E402
 from tests.full_tier import SLOW_EXAMPLES, SLOW_TESTS  # noqa: E402
 from tests.laws import moments  # noqa: E402
 
-collect_ignore = ["soak.py"]  # a program of its own, which reads a model of every sort
+collect_ignore = ["soak.py", "strip_notebooks.py"]  # programs of their own
 
 _ROOM = 3_000.0  # MiB of programs
 _most = _ROOM

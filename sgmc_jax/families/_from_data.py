@@ -36,7 +36,8 @@ def spread(data: Any, clusters: Any) -> Spread:
     _checks.positive("clusters", clusters)
     rows = items_of(data)
     num, dim = rows.shape
-    sample = np.cov(rows, rowvar=False, bias=True).reshape(dim, dim)
+    centred = rows - rows.mean(0)
+    sample = centred.T @ centred / num
     # a mean is rounded: the variance of a constant need not be 0
     alike = (np.ptp(rows, axis=0) == 0) | ~(np.diag(sample) > 0)
     if num < 2 or np.any(alike):
