@@ -64,7 +64,7 @@ class Summary(NamedTuple):
 def convergence(names: tuple[str, ...], columns: dict[str, np.ndarray]) -> list[str]:
     """What the columns of a summary say against a run."""
     said, r_hat, sizes = [], columns.get("r_hat", np.ones(1)), columns["ess_bulk"]
-    if len(names) and not np.any(columns["sd"] > 0):
+    if len(names) and np.all(columns["sd"] == 0):
         said.append("nothing has moved: take larger steps, or look at the acceptance rate")
     if np.nanmax(r_hat, initial=1.0) > _MIXED:
         at = int(np.nanargmax(r_hat))

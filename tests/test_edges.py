@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Cyclical, FunctionModel, Given, Kernel, Minibatch, sample, sgld
+from sgmc_jax import Cyclical, FunctionModel, Given, Kernel, Minibatch, Splitting, sample, sgld
 from sgmc_jax.bijectors import Interval
 from sgmc_jax.diagnostics import (
     counts_variance,
@@ -84,8 +84,10 @@ def test_a_small_friction_keeps_its_digits(kind):
 
 def test_scales_of_coordinates_do_not_meet_those_of_eigenvectors():
     covariance = NoiseCovariance(jnp.array([[1.0, 0.5], [0.5, 1.0]]))
+    piece = GeometricOrnsteinUhlenbeck(jnp.array([1.0, 2.0]), covariance)
+    location = Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Given(1))
     with pytest.raises(ValueError, match="scale must be one number beside a noise_covariance"):
-        GeometricOrnsteinUhlenbeck(jnp.array([1.0, 2.0]), covariance)
+        Splitting("G", {"G": piece}, location, 0.1)
 
 
 def test_weights_in_half_precision_are_counted_in_single():

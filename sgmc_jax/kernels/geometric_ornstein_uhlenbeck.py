@@ -60,9 +60,4 @@ def geometric_ornstein_uhlenbeck(
     _checks.estimator("location", location)
     _checks.positive("scale", scale)
     piece = GeometricOrnsteinUhlenbeck(scale, NoiseCovariance(noise_covariance))
-    if piece.scale.ndim and location.tells_covariance:
-        raise ValueError(
-            f"scale must be one number beside a noise_covariance that is a matrix or estimated, "
-            f"got shape {piece.scale.shape}"
-        )
     return Splitting("G", {"G": piece}, location, step_size)

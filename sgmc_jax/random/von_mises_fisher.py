@@ -16,8 +16,6 @@ from ._rejection import first_accepted
 from .normal import check_shape
 from .words import normal, symmetric, uniform, word_keys, word_pair
 
-_TOLERANCE = 1e-3
-
 
 def von_mises_fisher(
     key: jax.Array,
@@ -85,7 +83,7 @@ def _check(mean_direction: ArrayLike, shape: tuple[int, ...], concentration: Arr
     _checks.positive("concentration", concentration, zero=True)
     if _checks.is_concrete(mean_direction):
         error = np.abs(np.linalg.norm(np.asarray(mean_direction, float), axis=-1) - 1)
-        if not np.all(error <= max(_TOLERANCE, _checks.slack(mean_direction))):
+        if not np.all(error <= _checks.slack(mean_direction)):
             raise ValueError(
                 "mean_direction must have unit length along its last axis, got a length off by "
                 f"{np.max(error):.2g}"

@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 from .. import _tree
 from .._checks import real, within
 from .._types import Position
+from ..spaces import Space
 from .noise import NoiseCovariance, NoisyTransition, known_covariance
 from .transition import Phase
 
@@ -48,11 +49,15 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
     def __check_init__(self):
         if not self.scale.size:
             raise ValueError(f"scale must have a number, got shape {self.scale.shape}")
-        if self.scale.ndim and self.noise_covariance.basis is not None:
+
+    def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
+        # those of coordinates do not belong to the eigenvectors of a matrix
+        if self.scale.ndim and (estimated or self.noise_covariance.basis is not None):
             raise ValueError(
                 "scale must be one number beside a noise_covariance that is a matrix or estimated, "
                 f"got shape {self.scale.shape}"
             )
+        super().check(h, space, estimated)
 
     def check_position(self, position: Position) -> None:
         super().check_position(position)

@@ -58,7 +58,7 @@ def test_a_first_state_that_is_known(x64):
     for one, other in zip(*map(jax.tree.leaves, slopes), strict=True):
         assert np.isfinite(one).all()
         np.testing.assert_allclose(one, other, atol=1e-5)
-    for wrong in ([1.5, -0.5], [0.5, 0.4]):
+    for wrong in ([1.5, -0.5], [0.5, 0.4], [np.nan, 1.0]):
         with pytest.raises(ValueError, match="initial must be probabilities"):
             hidden(initial=jnp.array(wrong))
 

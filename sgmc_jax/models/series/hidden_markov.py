@@ -251,8 +251,8 @@ def _off_diagonal(size: int) -> tuple[np.ndarray, np.ndarray]:
 def _probabilities(initial: Any, num_states: int) -> Array:
     if np.shape(initial) != (num_states,):
         raise ValueError(f"initial must be of shape ({num_states},), got {np.shape(initial)}")
-    wrong = lambda p: (np.min(p) < 0) | (abs(np.sum(p, dtype=np.float64) - 1) > 1e-4)
-    if _checks.certainly(wrong, initial):
+    right = lambda p: (np.min(p) >= 0) & (abs(np.sum(p, dtype=np.float64) - 1) <= 1e-4)
+    if _checks.certainly(lambda p: not right(p), initial):
         raise ValueError(
             f"initial must be probabilities, which sum to one, got {_checks.shown(initial)}"
         )
