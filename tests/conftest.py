@@ -11,10 +11,13 @@ _devices = os.environ.get("SGMC_JAX_TEST_DEVICES", "8")
 if _devices != "1":
     os.environ["NPROC"] = "64"
 # Most tests compile for longer than they run: the older emitter of loops needs half the time, and
-# one thread of code generation suits a process for each core.
+# one thread of code generation suits a process for each core, and what XLA looks for in loops is a
+# tenth of the compiling and saves nothing in the tests that are optimised.
 _FLAGS = {
     "xla_force_host_platform_device_count": _devices,
     "xla_cpu_parallel_codegen_split_count": "1",
+    "xla_disable_hlo_passes": "simplify-while-loops,while-loop-invariant-code-motion,"
+    "while-loop-constant-sinking",
 }
 if _jaxlib < (0, 11):  # later ones have the newer emitter alone, and end at a flag unknown to them
     _FLAGS["xla_cpu_use_fusion_emitters"] = "false"
