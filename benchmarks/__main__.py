@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import platform
 from pathlib import Path
@@ -28,7 +29,7 @@ _SUITES = (
 )
 _LARGE = "memmap"  # on disk, and named where it is wanted
 _QUICK, _WHOLE = (0.05, 3), (1.0, 9)  # the share of the work, and the rounds
-_OUT = Path(__file__).parent / "RESULTS.md"
+_OUT = Path(__file__).parent / "output.md"
 _INTRO = """# Benchmarks
 
 Written by `python -m benchmarks{arguments}`.
@@ -56,8 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
         for table in run_suite(name, scale, rounds):
             print(table, flush=True)
             report.append(str(table))
-    if options.out:
-        Path(options.out).write_text("\n".join(report))
+        if options.out:  # what is known so far
+            Path(options.out).write_text("\n".join(report))
     return 0
 
 
@@ -72,7 +73,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--suite", default="", help=f"a list of {','.join(_SUITES)}")
     parser.add_argument("--quick", action="store_true", help="a twentieth of the work, 3 rounds")
-    parser.add_argument("--out", default=None, help="the file to write; RESULTS.md for a full run")
+    parser.add_argument("--out", default=None, help="the file to write; output.md for a full run")
     parser.add_argument("--all-cores", action="store_true", help="do not pin to one core")
     options = parser.parse_args(arguments)
     if options.out is None and not options.quick and not options.suite:
@@ -103,6 +104,7 @@ def _where() -> dict[str, str]:
     versions = ", ".join(
         f"{name} {importlib.metadata.version(name)}"
         for name in ("jax", "jaxlib", "blackjax", "numpy")
+        if importlib.util.find_spec(name)  # a suite has not all peers
     )
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     kind = _cpu_model() if on_cpu else jax.devices()[0].device_kind

@@ -251,9 +251,13 @@ def _log_predictive(row: Row, data: Mixture, labels: np.ndarray, items: np.ndarr
     counts = np.bincount(labels)
     x = jnp.asarray(data.items)
     stats = family.label_statistics(x, jnp.asarray(labels, jnp.int32), len(counts) + 1)
-    each = jax.jit(lambda stats, x: jax.lax.map(partial(family.log_predictive, stats), x))
     weights = np.append(counts, _CONCENTRATION) / (len(labels) + _CONCENTRATION)
-    return np.asarray(each(stats, jnp.asarray(items))) + np.log(weights)
+    return np.asarray(_of_each(family, stats, jnp.asarray(items))) + np.log(weights)
+
+
+@jax.jit
+def _of_each(family: NormalInverseWishart, stats: Any, items: Array) -> Array:
+    return jax.lax.map(partial(family.log_predictive, stats), items)
 
 
 def _verdict(

@@ -103,7 +103,8 @@ for name in ("weights", "scale", "tail"):
 #
 # A million items leave a posterior that is all but normal, so that there is something to compare
 # with: the mode and the curvature there, in the coordinates of the sampler (logarithms of `scale`
-# and `tail`). Means agree to .03 standard deviations, and standard deviations to 4 %.
+# and `tail`). Means agree to .06 standard deviations, two of their errors, and standard
+# deviations to 4 %.
 
 # %%
 flat = jax.vmap(jax.vmap(lambda z: jax.flatten_util.ravel_pytree(z)[0]))(run.trace)

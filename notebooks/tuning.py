@@ -83,7 +83,7 @@ axes[1].loglog(steps, sizes, "o-")
 axes[1].set(xlabel="step_size", ylabel="least effective sample size")
 
 # %% [markdown]
-# ## Many settings at a third of the price
+# ## Many settings at less than half of the price
 #
 # Successive halving gives all settings a little, and the best third more. Step size and friction of
 # `sghmc`, whose settings run side by side in one compiled program.

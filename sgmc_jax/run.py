@@ -81,6 +81,8 @@ class Run(eqx.Module):
         made_with: of the kernel and the data, what a run that goes on compares its own with.
         slotted: of a kernel with slots, whether each leaf of the trace has an axis of them: one
             that would be longer if there were more slots.
+        axes: which of "kernel", "chain" and "draw" lead, in this order.
+        capacity: of a kernel with slots, their number in the end; else `None`.
         thin: the number of steps that the infos of a kept draw are of.
 
     Example:

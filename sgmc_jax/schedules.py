@@ -16,9 +16,10 @@ from ._checks import scalar
 class PolynomialDecay(eqx.Module):
     """`h_k = scale (offset + k)^(-power)`, k = 0, 1, ...
 
-    The mean squared error of a step-size weighted average over K steps is of order K^(-2/3) at its
-    best, for power 1/3. In the form h (1 + k / tau)^(-kappa) it is
-    `PolynomialDecay(h * tau**kappa, tau, kappa)`.
+    Where the bias is of order h (`sgld`, or noise that is not subtracted), the mean squared error
+    of a step-size weighted average over K steps is of order K^(-2/3) at its best, for power 1/3; of
+    a bias of order h^2 (`sghmc` with an exact gradient) it is K^(-4/5), for power 1/5. In the form
+    h (1 + k / tau)^(-kappa) it is `PolynomialDecay(h * tau**kappa, tau, kappa)`.
 
     Args:
         scale: the factor, positive.

@@ -86,8 +86,9 @@ def measure(
 
 def _found(draws: np.ndarray, seconds: float) -> Found:
     """Of draws (chain, draw, 2)."""
-    size = np.asarray(ess(draws.astype(np.float32)))
-    errors = draws.std(axis=(0, 1)) / np.sqrt(size)
+    moves = np.ptp(draws, axis=(0, 1)) > 0  # of what never does the draws say nothing
+    size = np.where(moves, np.asarray(ess(draws.astype(np.float32))), np.nan)
+    errors = np.where(moves, draws.std(axis=(0, 1)) / np.sqrt(size), 0.0)
     return Found(draws.mean(axis=(0, 1)), errors, size / seconds, seconds / draws[..., 0].size)
 
 
@@ -105,7 +106,7 @@ def run(options: Options) -> str:
         measured = measure(options.key, kernels(num_items, dim), items, start, length)
         for name, found in measured.items():
             mean = [f"{m:.2f} +- {e:.2f}" for m, e in zip(found.means, found.errors)]
-            speed = [f"{s:.2f}" for s in found.speeds]
+            speed = [f"{s:.2f}" if np.isfinite(s) else "-" for s in found.speeds]
             row = [f"{num_items:,}", dim, int(used.sum()), name, f"{1e3 * found.seconds:.2f}"]
             rows.append([*row, mean[0], speed[0], mean[1], speed[1]])
     header = ["items", "dimensions", "planted", "sampler", "ms a step"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -36,7 +37,7 @@ def corpus(options: Options, name: str, num: int, venue: str | None = None) -> C
     """The first `num` documents of a random order, of words with more than 50 occurrences in them.
 
     All documents of a set, or those of one venue. Of longer documents a thousand words are kept,
-    at random; of all words 30 % are held out.
+    at random; of all words 30 % are held out. Documents of fewer than ten such words are left out.
     """
     data = load(options, f"{name}.npz", f"{name}, rows of counts and a vocabulary")
     counts, indices, begins = (data[part] for part in ("data", "indices", "indptr"))
@@ -99,27 +100,29 @@ class Curve(NamedTuple):
     perplexity: np.ndarray
 
     def told(self, draws: int) -> float:
-        """The mean perplexity over the last quarter of so many draws."""
+        """The mean, over the last quarter of so many draws, of the perplexity of one draw."""
         return float(self.perplexity[draws - max(1, draws // 4) : draws].mean())
 
 
 def measure(key: Array, name: str, data: Corpus, num: int, thin: int) -> Curve:
-    """A run from random topics; its last half is judged, and timed once more."""
+    """A run from random topics, then half as many steps that are timed, and as many, judged."""
     width = data.train.items.shape
     start = jax.random.randint(key, width, 0, START)
     kernel = kernels(len(data.words), 64)[name]
     record = recorder(data, kernel)
 
-    def chain(position: Any, steps: int, thin: int) -> Any:
+    def chain(position: Any, steps: int, thin: int, record: Any = record) -> Any:
         args = {"num_steps": steps, "thin": thin, "record": record, "chunk": steps}
         return sample(key, kernel, position, data.train, **args)
 
+    bare = partial(chain, steps=num // 2, thin=1, record=lambda state, info: info.active)
     first = chain(start, num, thin)
     kernel = kernel.resize(first.capacity)
-    last = chain(first, num // 2, 1)
+    warm = bare(first)  # all is compiled by then
     began = time.process_time()
-    last = chain(last, num // 2, 1)
+    last = bare(warm)
     seconds = (time.process_time() - began) / (num // 2)
+    last = chain(last, num // 2, 1)
     per_step = lambda x: float(ess(np.asarray(x, np.float32)[None], kind="batch_means")) / len(x)
     even, active = last.trace.even, last.trace.active
     told = np.asarray(first.trace.perplexity, float)
@@ -137,23 +140,23 @@ def run(options: Options) -> str:
     for corpus_name, (venue, sizes) in sets.items():
         for n in sizes:
             data = corpus(options, corpus_name, n, venue)
-            num_words = int(np.sum(data.train.size))
+            kept, num_words = len(data.train.size), int(np.sum(data.train.size))
             made = {name: measure(options.key, name, data, num, thin) for name in kernels(2, 2)}
             both = num * min(curve.seconds for curve in made.values())
             for name, curve in made.items():
                 by_then = max(1, int(both / curve.seconds) // thin)
                 ends = curve.told(num // thin), curve.told(by_then)
                 speed = [curve.parity / curve.seconds, curve.number / curve.seconds]
-                row = [corpus_name, n, f"{num_words:,}", name, f"{1e3 * curve.seconds:.0f}"]
+                row = [corpus_name, kept, f"{num_words:,}", name, f"{1e3 * curve.seconds:.0f}"]
                 row += [
                     f"{curve.active:.0f}",
                     *(f"{x:.2f}" for x in speed),
                     *(f"{x:,.0f}" for x in ends),
                 ]
                 rows.append(row)
-                rates.setdefault(corpus_name, {}).setdefault(name, []).append((n, speed[0]))
+                rates.setdefault(corpus_name, {}).setdefault(name, []).append((kept, speed[0]))
                 steps = thin * np.arange(1, len(curve.perplexity) + 1)
-                lines = told.setdefault(f"{corpus_name}, {n} documents", {})
+                lines = told.setdefault(f"{corpus_name}, {kept} documents", {})
                 lines[name] = curve.seconds * steps, curve.perplexity
     panels = {
         title: {name: tuple(np.array(points).T) for name, points in lines.items()}

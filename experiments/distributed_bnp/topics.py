@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Array
+from scipy import sparse
 
 from sgmc_jax import sample
 from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProcess, hybrid_hdp
@@ -18,7 +19,8 @@ from sgmc_jax.evaluation import (
     word_probabilities,
 )
 
-from ..common import Options, load, table, vocabulary
+from .. import common
+from ..common import Options, load, table
 
 ETA, DRAWS, THIN, LONGEST = 0.1, 10, 5, 200
 
@@ -77,21 +79,20 @@ def _first_words(state: Any, vocabulary: np.ndarray) -> str:
 
 def _reuters(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
     data = load(options, "reuters395.npz", "395 Reuters documents, rows of counts")
-    return _rows(data, ""), data["vocab"]
+    cells = data["data"], data["indices"], data["indptr"]
+    shape = len(data["indptr"]) - 1, len(data["vocab"])
+    return _rows(sparse.csr_matrix(cells, shape=shape)), data["vocab"]
 
 
 def _newsgroups(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
     """20 Newsgroups, of the words of the Gutenberg list; all groups are as wide as the longest."""
-    data = load(options, "newsgroups20.npz", "20 Newsgroups, rows of counts")
-    words = np.array(bytes(data["vocab"]).decode().split("\n"))
-    kept = np.isin(words, vocabulary(options))
-    place = np.cumsum(kept) - 1
-    rows = [place[row[kept[row]]] for row in _rows(data, "train_")]
-    return [row for row in rows if 1 < len(row) <= LONGEST], words[kept]
+    data = common.newsgroups(options.data_dir)
+    rows = _rows(data.train[:, data.known])
+    return [row for row in rows if 1 < len(row) <= LONGEST], data.words[data.known]
 
 
-def _rows(data: Any, prefix: str) -> list[np.ndarray]:
-    counts, indices, begins = (data[prefix + name] for name in ("data", "indices", "indptr"))
+def _rows(counts: sparse.csr_matrix) -> list[np.ndarray]:
+    counts, indices, begins = counts.data, counts.indices, counts.indptr
     words = np.repeat(indices.astype(np.int32), counts.astype(int))
     ends = np.concatenate([[0], np.cumsum(counts.astype(int))])[begins]
     return np.split(words, ends[1:-1])

@@ -17,7 +17,8 @@ from sgmc_jax import Full, Kernel, PolynomialDecay, Sphere, Uniform, gmc, gsgnht
 from sgmc_jax.evaluation import top_words
 from sgmc_jax.models import SphericalAdmixture
 
-from ..common import Options, curves, load, table, vocabulary
+from .. import common
+from ..common import Options, curves, table
 
 LABELS = (0, 9, 14)  # atheism, baseball and space: "20News-different"
 RARE = 5  # words of fewer training documents are left out
@@ -131,13 +132,15 @@ def methods(sam: SphericalAdmixture, settings: Settings, num: int, key: Array) -
 def timed_draws(
     key: Array, method: Method, start: Any, data: Any, budget: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A draw of the topics after each piece of a run, and the processor's seconds until then."""
+    """A draw of the topics after each piece of a run, and the processor's seconds until then.
+
+    All is compiled before the run begins anew and the clock with it.
+    """
     record = lambda state, info: method.topics(state)
     go = partial(sample, key, method.kernel, data=data, record=record, num_steps=method.steps)
     go = partial(go, thin=method.steps)
-    run = go(position=method.begin(start))  # compiles, and counts as burn-in
-    seconds, draws = [0.0], [np.asarray(start)]
-    run = go(position=run)
+    go(position=go(position=method.begin(start)))
+    seconds, draws, run = [0.0], [np.asarray(start)], method.begin(start)
     while seconds[-1] < budget:
         began = time.process_time()
         run = go(position=run)
@@ -161,7 +164,8 @@ def perplexities(
 
 def report(found: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> str:
     """The level at the end by seed, and the seconds until variational inference's last."""
-    bars = [runs[1][-1] for runs in found["VI" if "VI" in found else "StoVI"]]
+    judge = "VI" if "VI" in found else "StoVI"
+    bars = [runs[1][-1] for runs in found[judge]]
     rows = []
     for name, runs in found.items():
         until = []
@@ -171,7 +175,7 @@ def report(found: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> str:
         last = [scores[-1] for _, scores in runs]
         each = ", ".join(f"{score:,.1f}" for score in last)
         rows.append([name, f"{np.mean(last):,.1f}", each, ", ".join(until)])
-    return table(["method", "log-perplexity", "by seed", "s until VI's last"], rows)
+    return table(["method", "log-perplexity", "by seed", f"s until {judge}'s last"], rows)
 
 
 def listed(topics: list[list[str]]) -> str:
@@ -181,18 +185,9 @@ def listed(topics: list[list[str]]) -> str:
 
 def newsgroups(options: Options) -> Corpus:
     """Three groups, the words of the online LDA vocabulary that are in five documents or more."""
-    file = load(options, "newsgroups20.npz", "20 Newsgroups (bydate) as sparse word counts")
-    names = np.array(bytes(file["vocab"]).decode().split("\n"))
-
-    def part(which: str) -> sparse.csr_matrix:
-        starts, width = file[which + "indptr"], int(file["train_shape"][1])
-        cells = (file[which + "data"], file[which + "indices"].astype(int), starts)
-        rows = sparse.csr_matrix(cells, shape=(len(starts) - 1, width))
-        return rows[np.isin(file[which + "label"], LABELS)]
-
-    train, test = part("train_"), part("test_")
-    known = np.isin(names[: train.shape[1]], vocabulary(options))
-    kept = known & (np.asarray((train > 0).sum(0)).ravel() >= RARE)
-    labels = (file[which] for which in ("train_label", "test_label"))
-    ours = (label[np.isin(label, LABELS)] for label in labels)
-    return Corpus(train[:, kept], test[:, kept], names[: len(kept)][kept], *ours)
+    data = common.newsgroups(options.data_dir)
+    ours = [np.isin(label, LABELS) for label in (data.train_label, data.test_label)]
+    train, test = data.train[ours[0]], data.test[ours[1]]
+    kept = data.known & (np.asarray((train > 0).sum(0)).ravel() >= RARE)
+    labels = data.train_label[ours[0]], data.test_label[ours[1]]
+    return Corpus(train[:, kept], test[:, kept], data.words[kept], *labels)

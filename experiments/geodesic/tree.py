@@ -31,7 +31,7 @@ from sgmc_jax import (
 from ..common import COLOURS, Options, table
 from .chains import chains
 
-NOISE, HELD_OUT, CHAINS = 0.25, 0.2, 4
+NOISE, HELD_OUT, CHAINS, SPREAD = 0.25, 0.2, 4, 4.0
 
 
 class Tree(NamedTuple):
@@ -77,18 +77,30 @@ def flat(x: Float[Array, "*b 2"], y: Float[Array, "*b 2"]) -> Array:
 
 
 class Plane(NamedTuple):
-    """A space of points, their distance, and how far a point is from the middle, squared."""
+    """A space of points, their distance, and the log prior of a point.
+
+    The distance from the middle has one law on both planes, r exp(-r^2 / 32) dr: on the hyperbolic
+    one, whose circles have the length 2 pi sinh r, the density is less by r / sinh r.
+    """
 
     space: Space
     distance: Any
-    squared: Any
+    log_prior: Any
+
+
+def _hyperbolic_prior(x: Float[Array, "n 3"]) -> Array:
+    r = jnp.arccosh(jnp.maximum(x[:, 0], 1 + 1e-6))
+    log_sinh = r + jnp.log(-jnp.expm1(-2 * r) / 2)
+    return jnp.log(r) - log_sinh - r**2 / (2 * SPREAD**2)
+
+
+def _flat_prior(x: Float[Array, "n 2"]) -> Array:
+    return -jnp.sum(x**2, -1) / (2 * SPREAD**2)
 
 
 PLANES = {
-    "hyperbolic": Plane(
-        Hyperboloid(), hyperbolic, lambda x: jnp.arccosh(jnp.maximum(x[:, 0], 1 + 1e-6)) ** 2
-    ),
-    "flat": Plane(Euclidean(), flat, lambda x: jnp.sum(x**2, -1)),
+    "hyperbolic": Plane(Hyperboloid(), hyperbolic, _hyperbolic_prior),
+    "flat": Plane(Euclidean(), flat, _flat_prior),
 }
 
 
@@ -97,7 +109,7 @@ def model(plane: Plane) -> FunctionModel:
 
     def logprior(position: Any) -> Array:
         logs = jnp.log(position["scale"]) ** 2 / 2 + jnp.log(position["noise"]) ** 2 / 2
-        return -jnp.sum(plane.squared(position["points"])) / (2 * 4.0**2) - logs
+        return jnp.sum(plane.log_prior(position["points"])) - logs
 
     return FunctionModel(logprior, loglik_batch=lambda x, items: log_likelihood(plane, x, items))
 

@@ -7,11 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
+from scipy import sparse
+
+from .. import common
 
 LONGEST = 500  # words of a document; those past it are left out
 RARE = 5  # words in fewer training documents are left out
-
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Corpus(NamedTuple):
@@ -28,40 +29,32 @@ class Corpus(NamedTuple):
 
 def newsgroups(folder: Path, num_documents: int | None, num_held_out: int) -> Corpus:
     """The bydate split, with the words of the online LDA vocabulary."""
-    with np.load(folder / "newsgroups20.npz") as file:
-        train, test = (_rows(file, part) for part in ("train_", "test_"))
-        names = bytes(file["vocab"]).decode().split("\n")
-        width = int(file["train_shape"][1])
-    content = set((folder / "vocab_gutenberg_7702.txt").read_text().split())
-    known = np.array([name in content for name in names[:width]])
-    rng = np.random.default_rng(0)
+    data, rng = common.newsgroups(folder), np.random.default_rng(0)
     return _corpus(
-        _documents(train, rng.permutation(len(train[2]) - 1)[:num_documents]),
-        _documents(test, rng.permutation(len(test[2]) - 1)[: 2 * num_held_out]),
-        known,
+        _documents(data.train, rng.permutation(data.train.shape[0])[:num_documents]),
+        _documents(data.test, rng.permutation(data.test.shape[0])[: 2 * num_held_out]),
+        data.known,
     )
 
 
 def abstracts(folder: Path, num_documents: int | None, num_held_out: int) -> Corpus:
     """A random split, all words; stop words were left out by the corpus."""
-    with np.load(folder / "cs_abstracts_2015_2020.npz") as file:
-        rows, width = _rows(file, ""), int(file["shape"][1])
-    order = np.random.default_rng(0).permutation(len(rows[2]) - 1)
+    what = "abstracts of computer science as sparse word counts"
+    file = np.load(common.found(folder, "cs_abstracts_2015_2020.npz", what))
+    cells = (file["data"], file["indices"].astype(int), file["indptr"])
+    rows = sparse.csr_matrix(cells, shape=tuple(file["shape"]))
+    order = np.random.default_rng(0).permutation(rows.shape[0])
     held_out, train = np.split(order, [2 * num_held_out])
-    known = np.ones(width, bool)
+    known = np.ones(rows.shape[1], bool)
     return _corpus(_documents(rows, train[:num_documents]), _documents(rows, held_out), known)
 
 
 CORPORA = {"newsgroups": newsgroups, "abstracts": abstracts}
 
 
-def _rows(file: np.lib.npyio.NpzFile, part: str) -> Rows:
-    return file[part + "data"], file[part + "indices"].astype(int), file[part + "indptr"]
-
-
-def _documents(rows: Rows, which: np.ndarray) -> list[np.ndarray]:
+def _documents(rows: sparse.csr_matrix, which: np.ndarray) -> list[np.ndarray]:
     """The words of the documents in these rows."""
-    values, columns, starts = rows
+    values, columns, starts = rows.data, rows.indices, rows.indptr
     parts = (slice(starts[i], starts[i + 1]) for i in which)
     return [np.repeat(columns[part], values[part]) for part in parts]
 

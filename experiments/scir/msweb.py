@@ -19,6 +19,8 @@ from jaxtyping import Float, UInt8
 from sgmc_jax import sample, scan_kernel
 from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
 
+from .. import common
+
 USERS, PAGES = 32_711, 294
 BATCH, START = 4_000, 20  # users in a batch, clusters to begin with
 WARM = 5  # passes of the warm start of the exact sampler from batches
@@ -76,8 +78,8 @@ def load(folder: Path) -> Visits:
         visits[users, file[f"{part}_indices"]] = file[f"{part}_data"]
         return visits
 
-    with np.load(folder / "msweb.npz") as file:
-        train, held_out = dense("train"), dense("test")
+    file = np.load(common.found(folder, "msweb.npz", "the visits of MSWeb as sparse rows"))
+    train, held_out = dense("train"), dense("test")
     return Visits(train, held_out[::2], held_out[1::2])
 
 

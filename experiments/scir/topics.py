@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from sgmc_jax import Epoch, Kernel, PolynomialDecay, sample, scir, sgrld_simplex
 from sgmc_jax.models import LDA
 
+from ..common import Missing
 from . import pictures
 from .corpora import CORPORA, Corpus
 
@@ -104,16 +105,16 @@ def tune(key: Array, name: str, lda: LDA, corpus: Corpus, size: Size) -> tuple[f
     return float(grid[best]), 0 < best < len(grid) - 1
 
 
-def outside(lda: LDA, corpus: Corpus, size: Size) -> Curve | None:
+def outside(key: Array, lda: LDA, corpus: Corpus, size: Size) -> Curve | None:
     """tomotopy's collapsed Gibbs sampler on one thread, if it is installed."""
     try:
         import tomotopy
     except ImportError:
         return None
     draws = np.full((size.seeds, size.passes[-1], lda.num_topics, lda.vocabulary), BETA, np.float32)
-    seconds = 0.0
-    for seed, chain in enumerate(draws):
-        model = tomotopy.LDAModel(k=lda.num_topics, alpha=ALPHA, eta=BETA, seed=seed + 1)
+    seconds, seeds = 0.0, jax.random.randint(key, (size.seeds,), 1, 2**30)
+    for seed, chain in zip(seeds.tolist(), draws):
+        model = tomotopy.LDAModel(k=lda.num_topics, alpha=ALPHA, eta=BETA, seed=seed)
         model.optim_interval = 0
         for row in corpus.train:
             if row[0] >= 0:
@@ -169,7 +170,7 @@ def run(
     for name in samplers:
         tune_key, run_key = jax.random.split(jax.random.fold_in(key, SAMPLERS.index(name)))
         if name == "tomotopy":
-            found = outside(lda, corpus, size)
+            found = outside(run_key, lda, corpus, size)
         else:
             tuned = tune(tune_key, name, lda, corpus, size)
             found = curve(run_key, name, lda, corpus, size, tuned)
@@ -217,7 +218,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for i, name in enumerate(CORPORA):
         if options.corpus not in (None, name):
             continue
-        corpus = CORPORA[name](options.data_dir, size.documents, size.held_out)
+        try:
+            corpus = CORPORA[name](options.data_dir, size.documents, size.held_out)
+        except Missing as error:
+            print(error, file=sys.stderr)
+            continue
         words = (corpus.train >= 0).sum()
         print(f"{name}: {len(corpus.train):,} documents, {words:,} words of {corpus.vocabulary:,}")
         key = jax.random.fold_in(jax.random.key(options.seed), i)
@@ -227,6 +232,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{sampler}: {found.perplexity.mean(axis=0).round()}", flush=True)
             # at once: a stopped run keeps what is done
             (options.out / "topics.md").write_text(table(results, size))
+    if not results:
+        return 1
     print(table(results, size))
     pictures.draw_topics(results, size.passes, options.out / "topics.png")
     print(f"In {options.out}: topics.md, topics.png")

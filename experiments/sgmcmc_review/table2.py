@@ -75,12 +75,17 @@ class Column(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What one sampler has drawn, and the processor seconds it took to tune and to draw."""
+    """What one sampler has drawn, and the processor seconds it took: to tune, and to draw.
+
+    Steps before those that are kept took as long as these: `before`; of NUTS, whose adaptation is
+    in its seconds, none.
+    """
 
     trace: np.ndarray  # (chain, draw, d)
     setting: str
     tuning: float
     seconds: float
+    before: float = 0.0
 
 
 def simulated(key: Any, num_items: int, dim: int) -> Problem:
@@ -172,7 +177,8 @@ def drawn(
     first = sample(key, kernel, first, problem.data, num_steps=1, **args)  # compiles going on
     began = time.process_time()
     run = sample(key, kernel, first, problem.data, num_steps=steps, **args)
-    return Draws(run.trace, setting, tuning, time.process_time() - began)
+    seconds = time.process_time() - began
+    return Draws(run.trace, setting, tuning, seconds, before=seconds)
 
 
 def nuts(key: Any, problem: Problem, adapt: int, keep: int) -> Draws:
@@ -218,6 +224,7 @@ def line(name: str, draws: Draws, exact: np.ndarray, slow: float, problem: Probl
         f"{sizes:.0f}",
         f"{rate:.3g}",
         f"{rate / slow:.3g}",
+        f"{sizes / (draws.tuning + draws.before + draws.seconds) / slow:.3g}",
         f"{60 * rate:.3g}",
         f"{ratio.min():.2f} to {ratio.max():.2f}",
         f"{shift.max():.2f}",
@@ -234,6 +241,7 @@ HEADER = (
     "least ESS",
     "per CPU-second",
     "ratio to NUTS",
+    "of all seconds",
     "per minute",
     "variance, ratio",
     "mean, sd",

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from ..random.accept import passes
 from ..random.slots import slot_uniform
 
 
@@ -29,7 +30,7 @@ def swap_neighbours(
         gain = (sizes[1:] - sizes[:-1]) * log_ratio
         # empty clusters stay, or slots from past the capacity would come down in time
         some = sizes[1:] + sizes[:-1] != 0
-        swap = some & (index[:-1] % 2 == parity) & (jnp.log(uniforms) < gain)
+        swap = some & (index[:-1] % 2 == parity) & passes(uniforms, gain)
         step = jnp.zeros_like(index).at[:-1].add(swap).at[1:].add(-swap.astype(index.dtype))
         order = order[index + step]
     return order

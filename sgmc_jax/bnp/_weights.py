@@ -23,6 +23,7 @@ from ..processes import (
 )
 from ..processes.pitman_yor import gamma_prior, positive
 from ..random import gamma
+from ..random.accept import passes
 from ..random.slots import slot_normal, slot_uniform
 from ._columns import Ordered, Weighed, in_order
 
@@ -248,7 +249,7 @@ class SeriesWeights(Weights):
             scale = scale_of_move(slot_uniform(scale_key, s.shape, s.dtype))
             proposal = s + scale * slot_normal(normal_key, s.shape, s.dtype)
             new = at(proposal)
-            taken = jnp.log(slot_uniform(accept_key, s.shape, s.dtype)) < new - old
+            taken = passes(slot_uniform(accept_key, s.shape, s.dtype), new - old)
             return jnp.where(taken, proposal, s), jnp.where(taken, new, old)
 
         largest = measure.log_weight(jnp.asarray(_NEAR_ONE)) if measure.bounded else jnp.inf
@@ -279,11 +280,11 @@ class SeriesWeights(Weights):
             # tests of both moves, by slot: atoms in use are independent
             u, w = slot_uniform(accept_key, (*v.shape, 2), v.dtype).T
             new = at(v, proposal)
-            taken = jnp.log(u) < new - old + jnp.log(proposal / g)  # a walk in log g: its Jacobian
+            taken = passes(u, new - old + jnp.log(proposal / g))  # a walk in log g: its Jacobian
             g, old = jnp.where(taken, proposal, g), jnp.where(taken, new, old)
             fresh = series.sample_v(v_key, v.shape)
             new = at(fresh, g)
-            taken = jnp.log(w) < new - old  # G is proposal and prior
+            taken = passes(w, new - old)  # G is proposal and prior
             return jnp.where(taken, fresh, v), g, jnp.where(taken, new, old)
 
         v, g, _ = jax.lax.fori_loop(0, MOVES, step, (v, g, at(v, g)))

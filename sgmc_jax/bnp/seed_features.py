@@ -29,9 +29,9 @@ def seed_features(
     """Features of a few items, a start for `hybrid_features` on all of them.
 
     A feature is born in one item and has then to spread, which with N items takes forever: a step
-    of any number of blocks proposes about `mass` / P births, and the first features to spread are
-    often sums or parts of others, which a large N then holds in place. On n << N items neither is
-    so. Some chains of `collapsed_features` are run on a random subset, and of their last states
+    of P blocks proposes about `mass * concentration` / P births, and the first features to spread
+    are often sums or parts of others, which a large N then holds in place. On n << N items neither
+    is so. Some chains of `collapsed_features` are run on a random subset, and of their last states
 
         the one with the largest log p(Z) + log p(X | Z), factorials of entries apart,
 

@@ -65,7 +65,7 @@ def warm_mixture(
         True
 
     Reference:
-        Dubey, Zhang, Xing and Williamson (2020), section 5, who let all processors create
+        Dubey, Zhang, Xing and Williamson (2020), section 4.1, who let all processors create
         features in the beginning.
     """
     return hybrid_mixture(

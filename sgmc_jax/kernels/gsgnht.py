@@ -54,6 +54,7 @@ def gsgnht(
         (20, 3)
 
     Reference:
-        Liu, Zhu and Song (2016), Stochastic gradient geodesic MCMC methods, section 4.
+        Liu, Zhu and Song (2016), Stochastic gradient geodesic MCMC methods, sections 3.2
+        and 3.3.
     """
     return sgnht(grad, step_size, friction, space=as_space(space), word=word)

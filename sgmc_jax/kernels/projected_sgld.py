@@ -27,7 +27,7 @@ def projected_sgld(
 
     Targets:
         p(x)^(1/T) on K, with respect to Lebesgue measure, with a bias of order h^(1/2): steps end
-        on the boundary with a probability of that order, about .95 sqrt(h) for Exp(1) on the half
+        on the boundary with a probability of that order, about sqrt(h) for Exp(1) on the half
         line, where the density needs none. `reflected_sgld` has a bias of order h at the same cost,
         so that this one is for boundaries where points are wanted.
 

@@ -69,8 +69,9 @@ def scir(
     Reference:
         Baker, Fearnhead, Fox and Nemeth (2018), Large-scale stochastic sampling from the
         probability simplex, algorithm 1, which is `scale="none"`. Positions are logarithms, because
-        small gammas underflow. The paper leaves unsaid that minibatches make the stationary law
-        over-dispersed, and that latent allocations need new totals.
+        small gammas underflow. Its corollary 4.2 has what minibatches add to the variance of one
+        gamma; what that makes of a point of the simplex, and that latent allocations need new
+        totals, it leaves unsaid.
     """
     _checks.choice("scale", scale, ("refresh", "none", "fixed"))
     _checks.positive("total", 1.0 if total is None else total)

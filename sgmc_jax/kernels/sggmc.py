@@ -49,7 +49,8 @@ def sggmc(
 
     Targets:
         p(x)^(1/T) with respect to the Riemannian volume, with a bias of order h^2 for an exact
-        gradient; the noise of an estimate adds one of order h, unless it is subtracted.
+        gradient (of order h in the word EA); the noise of an estimate adds one of order h, unless
+        it is subtracted.
 
     Args:
         grad: the estimator of the gradient of the log density in the ambient coordinates.

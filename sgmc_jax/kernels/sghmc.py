@@ -32,9 +32,11 @@ def sghmc(
         x <- x + h v / 2
 
     Targets:
-        p(x)^(1/T) exp(-|v|^2 / 2T), with a bias of order h^2 for an exact gradient, and none in x
-        on a Gaussian; the noise of an estimate adds one of order h unless it is subtracted. Stable
-        iff h^2 lambda_max < 4.
+        p(x)^(1/T) exp(-|v|^2 / 2T), with a bias of order h^2 for an exact gradient (EA: of order
+        h); the noise of an estimate adds one of order h unless it is subtracted. Stable iff
+        h^2 lambda_max < 4 (EA: iff also h C < 2, h^2 lambda_max < 4 - 2 h C). On a Gaussian of
+        precision l ABOBA and BAOAB have no bias in x; the variance of OBABO is
+        4 T / (l (4 - h^2 l)), that of AFBNFA (T / l) (C h / 2) / sinh(C h / 2).
 
     Args:
         grad: the estimator of the gradient of the log posterior.
@@ -44,7 +46,8 @@ def sghmc(
         temperature: T >= 0, or a function of the step index.
         noise_covariance: V, to be subtracted: a number, a pytree like the position (a diagonal),
             or a matrix over the raveled position; where it is not known, let `grad` be an
-            `EmpiricalFisher`. In the words ABOBA, AFBNFA and EA.
+            `EmpiricalFisher`. In the words ABOBA, up to h^2 V / 4 = T tanh(C h / 2), AFBNFA and EA,
+            up to h V = 2 C T.
         word: over A (x <- x + t v), B (v <- v + t g), O (exact Ornstein-Uhlenbeck), F (friction), N
             (noise) and E (v <- (1 - h C) v + h g + noise), a letter that occurs c times running for
             t = h / c: `"ABOBA"` (the default, also called AKOKA), `"BAOAB"`, `"OBABO"`, `"EA"`

@@ -85,7 +85,7 @@ class BayesianNetwork(Model):
 
     Reference:
         Nemeth and Fearnhead (2021), Stochastic gradient Markov chain Monte Carlo, section 6.2, and
-        Chen, Fox and Guestrin (2014), who draw precisions. The printed log loss lacks its sign.
+        Chen, Fox and Guestrin (2014), who draw precisions.
     """
 
     skeleton: PyTree = eqx.field(static=True)

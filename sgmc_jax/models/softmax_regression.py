@@ -50,8 +50,7 @@ class SoftmaxRegression(LabelRegression):
         (1000, 3)
 
     Reference:
-        Nemeth and Fearnhead (2021), Stochastic gradient Markov chain Monte Carlo, equation 15,
-        whose log loss lacks its minus sign.
+        Nemeth and Fearnhead (2021), Stochastic gradient Markov chain Monte Carlo, equation 15.
     """
 
     num_classes: int = eqx.field(static=True)

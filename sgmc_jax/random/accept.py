@@ -15,4 +15,9 @@ def accept(key: jax.Array, log_ratio: Float[Array, "*n"]) -> Bool[Array, "*n"]:
     """
     uniform = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
     # at times it is 0, which would accept anything: it stands for what lies below its first digit
-    return jnp.log(jnp.maximum(uniform, jnp.finfo(log_ratio.dtype).eps / 4)) < log_ratio
+    return passes(jnp.maximum(uniform, jnp.finfo(log_ratio.dtype).eps / 4), log_ratio)
+
+
+def passes(uniform: Float[Array, "*n"], log_ratio: Float[Array, "*n"]) -> Bool[Array, "*n"]:
+    """The test itself, by numbers in (0, 1] drawn elsewhere: by slot or by item."""
+    return jnp.log(uniform) < log_ratio

@@ -49,26 +49,33 @@ def keep(
     """One guarded step, its info averaged since the last kept draw, and what it leaves to keep."""
     state, stopped, info = guarded_step(kernel, keys, carry.state, carry.stopped, data)
     overflow = carry.overflow | (overflowed(info) & (carry.stopped < 0))
-    since, window = keys.count - burn_in, plan.thin
+    carry = Carry(state, stopped, overflow, carry.info, carry.moments)
+    since = keys.count - burn_in
     if plan.reduce is not None:
-        # one window of everything after the burn-in
-        step = jnp.maximum(since, 0)
-        merged = merge_running(carry.info, info, step)
-        moments = _add_moments(plan, kernel, carry.moments, state, info, since >= 0)
-        return Carry(state, stopped, overflow, merged, moments), ((), ())
-    if window == 1:
-        draw = plan.record(present(state, plan), info)
-        return Carry(state, stopped, overflow, carry.info, None), (draw, info.kernel)
-    step = since % window
+        return _averaged(plan, kernel, carry, info, since), ((), ())
+    if plan.thin == 1:
+        return carry, (plan.record(present(state, plan), info), info.kernel)
+    return _thinned(plan, carry, info, since % plan.thin)
+
+
+def _averaged(plan: Plan, kernel: Kernel, carry: Carry, info: RunInfo, since: Array) -> Carry:
+    """With a step's share of the moments: all steps after the burn-in are one window."""
+    merged = merge_running(carry.info, info, jnp.maximum(since, 0))
+    moments = _add_moments(plan, kernel, carry.moments, carry.state, info, since >= 0)
+    return carry._replace(info=merged, moments=moments)
+
+
+def _thinned(plan: Plan, carry: Carry, info: RunInfo, step: Array) -> tuple[Carry, PyTree]:
+    """With the info of a step of its window, and a draw if it is the last; else one of zeros."""
     merged = merge_running(carry.info, info, step)
     draw = jax.lax.cond(
-        step == window - 1,
-        lambda: _tree.strong(plan.record(present(state, plan), merged)),
+        step == plan.thin - 1,
+        lambda: _tree.strong(plan.record(present(carry.state, plan), merged)),
         lambda: jax.tree.map(
             lambda x: jnp.zeros(x.shape, x.dtype), _draw_shapes(plan, carry.state, info)
         ),
     )
-    return Carry(state, stopped, overflow, merged, None), (draw, merged.kernel)
+    return carry._replace(info=merged), (draw, merged.kernel)
 
 
 def kept_shapes(plan: Plan, carry: Carry) -> PyTree:

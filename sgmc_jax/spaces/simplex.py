@@ -46,7 +46,7 @@ class Simplex(ArraySpace):
         >>> kernel = gmc(Minibatch(model, Full()), Simplex(), 0.1)
 
     Reference:
-        Byrne and Girolami (2013), section 4.3; Liu, Zhu and Song (2016), section 5.2.
+        Byrne and Girolami (2013), section 4.3; Liu, Zhu and Song (2016), section 4.
     """
 
     @property

@@ -32,7 +32,7 @@ def whiten(model: Model, mode: Position, data: Data = None, *, dense: bool = Tru
         S S' = H^-1   (dense),      S = diag(H_11^-1/2, ..., H_dd^-1/2)   (diagonal).
 
     One step size suits all directions on a dense one, whatever the units of the parameters and the
-    number of items: 0.5 for `sghmc` and `hmc`, times the d^-1/4 of many dimensions for the latter.
+    number of items: 0.5 for `sghmc`, and the smaller of 0.5 and 1.2 d^-1/4 for `hmc`.
     A diagonal one takes away the units, and leaves what is correlated: there h is to be below 2
     over the root of the largest eigenvalue of S H S.
 

@@ -278,9 +278,10 @@ def hybrid_features(
 
     Reference:
         Dubey, Zhang, Xing and Williamson (2020), Distributed, partially collapsed MCMC for Bayesian
-        nonparametrics, algorithms 1 to 3. The exact schedules are not theirs, nor is the random
+        nonparametrics, algorithms 1 and 3. The exact schedules are not theirs, nor is the random
         order of columns: visited by slot, they bias even collapsed Gibbs sampling. Their equation 5
-        holds for c = 1 with m_k and n that leave out the row itself.
+        holds for c = 1 with an m_k that leaves out the row itself; for any c, n - m_k becomes
+        n - 1 + c - m_k.
     """
     check_parts(process, family, (FeatureProcess, FeatureFamily))
     model = LatentFeatures(process, family)

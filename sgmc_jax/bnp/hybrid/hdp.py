@@ -261,8 +261,8 @@ def hybrid_hdp(
 
     Reference:
         Dubey, Zhang, Xing and Williamson (2020), Distributed, partially collapsed MCMC for Bayesian
-        nonparametrics, algorithm 8, and Teh, Jordan, Beal and Blei (2006), Hierarchical Dirichlet
-        processes, section 5.3. The paper keeps every item's table; here tables are drawn
+        nonparametrics, algorithms 7 and 8; Teh, Jordan, Beal and Blei (2006), Hierarchical
+        Dirichlet processes, section 5.3. The paper keeps every item's table; here tables are drawn
         anew in each step, and summed out of the items' updates given w. The exact schedules are not
         in the paper, and its equation 13 lacks a factor.
     """

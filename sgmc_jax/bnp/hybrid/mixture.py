@@ -207,8 +207,8 @@ def hybrid_mixture(
 
     Reference:
         Dubey, Zhang, Xing and Williamson (2020), Distributed, partially collapsed MCMC for Bayesian
-        nonparametrics, algorithms 4 to 7. The exact schedules are not theirs; in their formulas the
-        denominators must be current and leave out the point itself.
+        nonparametrics, algorithms 2, 4, 5 and 6. The exact schedules are not theirs; in their
+        formulas the denominators must be current and leave out the point itself.
     """
     model = Mixture(process, family)
     return Hybrid(

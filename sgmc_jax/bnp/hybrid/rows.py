@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from ...families import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
 from ...processes import CountLikelihood, FeatureProcess
 from ...random import poisson
+from ...random.accept import passes
 from ...random.words import uniform, word_keys, word_pair
 from .anchors import visited
 
@@ -229,7 +230,7 @@ def _singletons(
     proposal = jnp.where(born, turn.size, jnp.where(own, 0, entries))
     newborn = family.births(turn.key, params, born)
     # proposed by their prior given all else, which leaves of the ratio the likelihood's alone
-    taken = jnp.log(turn.accept) < likelihood.ratio(proposal, newborn)
+    taken = passes(turn.accept, likelihood.ratio(proposal, newborn))
     # even if it is refused: a proposal that was cut short is not from the prior
     lost = turn.births > jnp.sum(own)
     return *optax.tree.where(taken, (proposal, newborn), (entries, params)), lost
