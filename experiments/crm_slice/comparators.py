@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from sgmc_jax._types import Data, Key
 from sgmc_jax.bnp import HybridState, SliceCRM
 from sgmc_jax.bnp._columns import Ordered, Weighed
-from sgmc_jax.bnp._weights import SeriesWeights
+from sgmc_jax.bnp._series_weights import SeriesWeights
 from sgmc_jax.bnp.slice_crm import SliceModel
 from sgmc_jax.contract import Contract
 from sgmc_jax.families import FeatureFamily
@@ -46,7 +46,8 @@ class TruncatedWeights(SeriesWeights):
         place_key, v_key = jax.random.split(key)
         v = self.series.sample_v(v_key, (capacity,))
         place = jnp.cumsum(jax.random.exponential(place_key, (capacity,), v.dtype))
-        return {"series": {"v": v, "g": place} | given.get("series", {})}
+        series = {"v": v, "g": place} | given.get("series", {})
+        return {"series": series | {"log_theta": self.series.log_tau(series["v"], series["g"])}}
 
     def draw(
         self, key: Any, shared: dict[str, Any], counts: Array, stats: PyTree, num: Any

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from sgmc_jax.bnp import BetaProcess, bondesson
 from sgmc_jax.bnp._columns import Ordered, Weighed
-from sgmc_jax.bnp._weights import SeriesWeights
+from sgmc_jax.bnp._series_weights import SeriesWeights
 from sgmc_jax.bnp.slice_bnb import SliceBNB
 from sgmc_jax.collective import Shard
 from sgmc_jax.families import Family
@@ -37,6 +37,9 @@ class Rounds(SeriesWeights):
 
     def kept(self, atoms: Ordered) -> dict[str, PyTree]:
         return {"series": {"v": atoms.v, "g": atoms.place}}
+
+    def retargeted(self, shared: dict[str, Any]) -> dict[str, Any]:
+        return shared  # weights stay
 
     def draw(
         self, key: Any, shared: dict[str, Any], counts: Array, stats: PyTree, num: Any

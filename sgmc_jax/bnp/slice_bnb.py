@@ -23,8 +23,9 @@ from ..random import accept, log_beta, log_gamma
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
 from ._columns import Ordered
+from ._series_weights import MOVES, SeriesWeights, scale_of_move
 from ._starts import Starter, check_group_start, check_parts, check_slots_fit, start_of_groups
-from ._weights import MOVES, SeriesWeights, scale_of_move, series_of
+from ._weights import series_of
 from .bnb import Failures, shapes
 from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.points import pick_columns
@@ -73,6 +74,7 @@ class SliceBNB(Kernel):
         shared, local = state.position
         if self.mass_prior is None:  # the process's own, which inside `gibbs` is another each step
             shared = shared | {"mass": self.process.mass.astype(shared["mass"].dtype)}
+        shared = self._weights(shared, _present_alone(data)).retargeted(shared)
         return self.refresh(key, state._replace(position=Dist(shared, local)), data)
 
     def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
@@ -119,8 +121,7 @@ class SliceBNB(Kernel):
 
     def log_theta(self, shared: dict[str, Any]) -> Float[Array, " K"]:
         """The log weights of all slots at a position."""
-        series = self.series.of(self._process(shared))
-        return series.log_tau(shared["series"]["v"], shared["series"]["g"])
+        return shared["series"]["log_theta"]
 
     def _ranks(self, atoms: Ordered) -> tuple[Int[Array, " K"], Bool[Array, " K"], Any]:
         """The rank of every slot, which slots have an atom, and up to what rank all have one."""
@@ -286,9 +287,9 @@ def slice_bnb(
 
     State:
         `position = Dist(shared, local)`: `local["assignment"]`, as of `hybrid_hdp`, (G, L) int32;
-        `shared["mass"]`; in `shared["series"]` the `v` and `g` of every slot. The initial position
-        is `None` (one cluster; in `sample`, of 200 items or more, each in one of several at
-        random), labels, or such a `Dist`.
+        `shared["mass"]`; in `shared["series"]` the `v`, `g` and `log_theta` of every slot. The
+        initial position is `None` (one cluster; in `sample`, of 200 items or more, each in one of
+        several at random), labels, or such a `Dist`.
 
     Info:
         `active`, the number of clusters; `overflow`.

@@ -25,8 +25,9 @@ from ..processes import (
 )
 from ..random.words import item_uniforms, slot_item_uniforms, word_keys
 from ._columns import Ordered
+from ._series_weights import SeriesWeights
 from ._starts import MANY_ROWS, Starter
-from ._weights import SeriesWeights, Weights
+from ._weights import Weights
 from .hybrid.blocks import Blocks, Rows
 from .hybrid.features import LatentFeatures
 from .hybrid.kernel import HybridState, HybridSums, ModelKernel
@@ -74,7 +75,7 @@ class SliceModel(LatentFeatures):
 
     def _own(self, start: Dist, process: FeatureProcess) -> Dist:
         """What a start of that process says of the family and of the features."""
-        others = process.start().keys() - self.process.start().keys()
+        others = process.start().keys() | self.process.start().keys()
         shared = {name: x for name, x in start.shared.items() if name not in others}
         return Dist(shared, start.local)
 
@@ -99,6 +100,11 @@ class SliceCRM(ModelKernel):
 
     def __check_init__(self):
         _checks.positive("decay", self.decay)
+
+    def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
+        state = super().retarget(key, state, data)
+        shared, local = state.position
+        return state._replace(position=Dist(self.model.process.retargeted(shared), local))
 
     def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """All that is not an entry, given the entries; then the entries, all rows at once."""
@@ -291,10 +297,10 @@ def slice_crm(
 
     State:
         `position = Dist(shared, local)` as of `slice_features`, but with a `mass` only if the
-        representation has one; `shared["series"]` has besides the `v` and `g` of every
-        slot, which are part of the chain. So another kernel may move its features only if it gives
-        these their law: not another series, for which the same `v` and `g` are other weights, and
-        not `hybrid_features`, which integrates weights out and goes with `slice_features`. `None`,
+        representation has one; `shared["series"]` has besides the `v`, `g` and `log_theta` of
+        every slot, which are part of the chain. So another kernel may move its features only if it
+        gives these their law: another series of the same measure does, but not `hybrid_features`,
+        which integrates weights out and goes with `slice_features`. `None`,
         to begin with, is one feature that all items have, and of a thousand items and more those
         that `BetaBernoulli(1)` or, of counts, `GammaPoisson(1)` finds in a hundred of them.
 

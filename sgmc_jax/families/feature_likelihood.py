@@ -116,6 +116,7 @@ class FeatureLikelihood(FeatureFamily):
         comm: Any,
     ) -> tuple[Hyper, PyTree]:
         start_key, move_key = jax.random.split(key)
+        rows = _without_padding(rows)
         posterior, space = _Posterior(self, counts > 0, comm), _Slots(counts)
         kernel = leapfrog(posterior, self.step_size, self.num_steps, space)
         state = kernel.init(start_key, params, rows)
@@ -215,7 +216,9 @@ class _Posterior(Estimator):
             return jnp.sum(jnp.where(self.active, terms, 0))
 
         # every shard has its own rows, and all have the one prior
-        shared = self.comm.sum(jax.value_and_grad(items)(position))
+        some = jnp.any(data.real)
+        own = jax.tree.map(lambda x: jnp.where(some, x, 0), jax.value_and_grad(items)(position))
+        shared = self.comm.sum(own)
         value, gradient = optax.tree.add(shared, jax.value_and_grad(prior)(position))
         return Estimate(gradient, value), estate
 
@@ -225,6 +228,14 @@ class _Posterior(Estimator):
         one = jnp.argmax(self.active)
         rows = lambda x: jnp.where(self.active.reshape(-1, *[1] * (x.ndim - 1)), x, x[one])
         return jax.tree.map(rows, params)
+
+
+def _without_padding(rows: FeatureRows) -> FeatureRows:
+    """With a real row in place of padding, whose items and entries are 0: a likelihood may have no
+    finite gradient there."""
+    one = jnp.argmax(rows.real)
+    real = lambda x: jnp.where(_like(rows.real, x), x, x[one])
+    return FeatureRows(jax.tree.map(real, rows.items), real(rows.features.T).T, rows.real)
 
 
 class _Slots(Euclidean):

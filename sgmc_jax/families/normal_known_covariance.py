@@ -170,4 +170,4 @@ def _whitening(covariance: Array, prior_covariance: Array) -> Whitening:
     variance, rotation = jnp.linalg.eigh((prior + prior.T) / 2)
     floor = jnp.finfo(variance.dtype).tiny  # rounding may leave a tiny one negative
     log_determinant = -jnp.sum(jnp.log(jnp.diagonal(factor)))
-    return Whitening(rotation.T @ inverse, jnp.maximum(variance, floor), log_determinant)
+    return Whitening(product(rotation.T, inverse), jnp.maximum(variance, floor), log_determinant)

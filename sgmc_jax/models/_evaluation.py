@@ -27,7 +27,9 @@ def perplexity(
         log_phi = jax.nn.log_softmax(position)
         largest = largest_weight(log_phi)  # rare words underflow in all topics
         phi = relative_weights(log_phi)
-        return largest[held] + jnp.log(jnp.einsum("nk,nlk->nl", share, phi[held]))
+        return largest[held] + jnp.log(
+            jnp.einsum("nk,nlk->nl", share, phi[held], precision="highest")
+        )
 
     keys = jax.random.split(sweeps_key, len(log_topics))
     add = lambda total, draw: (jnp.logaddexp(total, log_likelihood(*draw)), None)

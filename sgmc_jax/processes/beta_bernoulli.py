@@ -62,9 +62,11 @@ class BetaBernoulli(FeatureProcess):
         return jnp.where(c < _LARGE, short, (jnp.log1p(num_items * a) + series) / a)
 
     def log_column(self, concentration: Array, counts: Array, num_items: Any) -> Array:
-        """log B(m, n - m + c) - log B(m, n - m + 1), two short products instead of long ones."""
-        ratio = lambda x: log_rising_factorial(x, concentration - 1)
-        return ratio(num_items - counts + 1) - ratio(num_items + 1)
+        """log B(m, n - m + c) - log B(m, n - m + 1), by products of m factors or of c - 1."""
+        c, rest = concentration, num_items - counts
+        by_c = log_rising_factorial(rest + 1, c - 1) - log_rising_factorial(num_items + 1, c - 1)
+        by_m = log_rising_factorial(rest + 1, counts) - log_rising_factorial(rest + c, counts)
+        return jnp.where(counts < c - 1, by_m, by_c)
 
     def log_base(self, counts: Array, num_items: Any) -> Array:
         """log B(m, n - m + 1)."""
@@ -108,7 +110,7 @@ class BetaBernoulli(FeatureProcess):
 
     def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
         c = hyper["concentration"]
-        return hyper["mass"] * c / (c + num_items - 1)
+        return hyper["mass"] * c / (c + (num_items - 1))  # of one item the mass, however small c
 
     def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Array:
         return jnp.ones(u.shape, jnp.int32)

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from .laws import BetaOneLaw, BetaPrimeLaw, ExponentialLaw, LawByInversion
 from .measures import BetaPrimeProcess, BetaProcess, GammaProcess, RateMeasure, check_measure
-from .representation import MeasureSeries, at_least_one
+from .representation import MeasureSeries, at_least_one, not_too_heavy
 
 
 class Bondesson(MeasureSeries):
@@ -54,7 +54,8 @@ def bondesson(measure: RateMeasure) -> Bondesson:
 
     Args:
         measure: a `BetaProcess` with a concentration of at least 1, a `GammaProcess` or a
-            `BetaPrimeProcess`.
+            `BetaPrimeProcess`, whose concentration is at least .2 in single precision, in which
+            its V would be infinite.
 
     Raises:
         TypeError, ValueError: if the measure has no such representation.
@@ -70,6 +71,8 @@ def bondesson(measure: RateMeasure) -> Bondesson:
     check_measure("bondesson", measure, BetaProcess, GammaProcess, BetaPrimeProcess)
     if isinstance(measure, BetaProcess):
         at_least_one(measure, "bondesson", "delayed_bondesson or inverse_levy")
+    if isinstance(measure, BetaPrimeProcess):
+        not_too_heavy(measure, "bondesson")
     return Bondesson(measure)
 
 

@@ -93,7 +93,7 @@ class GammaPoisson(FeatureProcess):
 
     def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
         c = hyper["concentration"]
-        return -hyper["mass"] * c * jnp.log1p(-1 / (c + num_items))
+        return hyper["mass"] * c * jnp.log1p(1 / (c + (num_items - 1)))
 
     def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Array:
         return logarithmic(1 / (hyper["concentration"] + num_items), u, v)

@@ -91,9 +91,10 @@ class HierarchicalDirichletProcess(Process):
         return hyper | {"concentration": a, "group_concentration": g}
 
     def draw_weights(self, key: Any, a: Array, tables: Array) -> tuple[Array, Array]:
-        """(w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a); w_0 is that of all others."""
+        """Logarithms of (w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a), w_0 that of all others,
+        which is often smaller than any number where a is."""
         served = tables > 0
         shapes = jnp.append(a, jnp.where(served, tables, 1).astype(a.dtype))
         logs = log_gamma(key, shapes)  # w_0 first: slots are appended
-        weights = jax.nn.softmax(jnp.where(jnp.append(True, served), logs, -jnp.inf))
-        return weights[1:], weights[0]
+        logs = jax.nn.log_softmax(jnp.where(jnp.append(True, served), logs, -jnp.inf))
+        return logs[1:], logs[0]

@@ -10,6 +10,7 @@ the weights of some atoms can draw their places in the series, exactly and all a
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -25,6 +26,8 @@ from .._functions import as_function, as_optional
 from ..random.slots import slot_uniform
 from .exposure import exposure
 from .measures import RateMeasure
+
+_RARE = 17.0  # minus the logarithm of a chance that no run meets
 
 
 class Representation(eqx.Module):
@@ -208,6 +211,18 @@ class MeasureSeries(Representation):
 
     def _uniform(self, key: Any, shape: tuple[int, ...]) -> Array:
         return slot_uniform(key, shape, self.measure.mass.dtype)
+
+
+def not_too_heavy(measure: RateMeasure, name: str) -> None:
+    """Raise if so many V of a beta prime process are past the largest number, P(V > v) = v^-c."""
+    number = jnp.finfo(measure.concentration.dtype)
+    least = _RARE / math.log(float(number.max))
+    if certainly(lambda c: c < least, measure.concentration):
+        raise ValueError(
+            f"{name} of a BetaPrimeProcess needs a concentration of at least {least:.2f} in "
+            f"{number.dtype}, got {measure.concentration}: weights would be infinite; use "
+            "inverse_levy"
+        )
 
 
 def at_least_one(measure: RateMeasure, name: str, instead: str, more: Any = 0.0) -> None:

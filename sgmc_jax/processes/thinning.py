@@ -19,7 +19,7 @@ from .measures import (
     StableBetaProcess,
     check_measure,
 )
-from .representation import MeasureSeries
+from .representation import MeasureSeries, not_too_heavy
 
 _FAR = 60.0  # log y from where float32 runs short
 
@@ -101,14 +101,15 @@ def thinning(measure: RateMeasure) -> Thinning:
         generalized gamma process  V ~ Gamma(1 - d, c)     a >= V g
         beta prime process         V = B / (1 - B)         a (1 + V) >= V g,   B ~ Beta(1, c)
 
-    Valid for every mass, concentration and discount. Nearly all terms have no atom, some a / theta
-    down to a weight of theta; samplers draw those that have one (`points`).
+    Valid for every mass, concentration and discount, but for a beta prime process whose V would be
+    infinite: its concentration is at least .2 in single precision. Nearly all terms have no
+    atom, some a / theta down to a weight of theta; samplers draw those that have one (`points`).
 
     Args:
         measure: one of the five.
 
     Raises:
-        TypeError: if `measure` is none of them.
+        TypeError, ValueError: if `measure` is none of them, or its V would be infinite.
 
     Example:
         >>> from sgmc_jax.processes import BetaProcess, thinning
@@ -119,4 +120,6 @@ def thinning(measure: RateMeasure) -> Thinning:
         Rosinski (1990), On series representations of infinitely divisible random vectors.
     """
     check_measure("thinning", measure, *ALL_MEASURES)
+    if isinstance(measure, BetaPrimeProcess):
+        not_too_heavy(measure, "thinning")
     return Thinning(measure)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from sgmc_jax.bnp._weights import SeriesWeights
+from sgmc_jax.bnp._series_weights import SeriesWeights
 from sgmc_jax.processes import (
     Bernoulli,
     BetaProcess,
@@ -45,6 +45,8 @@ CASES = {
     "thinning, near 1": (thinning(NEAR), Bernoulli(), 3, 3),
     "own, near 1": (OWN, Bernoulli(), 3, 3),
     "inverse, near 1": (inverse_levy(BetaProcess(1.0, 0.05)), Bernoulli(), 2, 2),
+    "inverse, beta": (inverse_levy(BetaProcess(1.0, 50.0)), Bernoulli(), 9_000, 10_000),
+    "inverse, gamma, far": (inverse_levy(GammaProcess(1.0, 10.0)), Poisson(), 200, 10),
     "stable beta": (thinning(StableBetaProcess(1.0, 3.0, 0.4)), Bernoulli(), 299, 300),
 }
 
@@ -68,12 +70,13 @@ def check(name):
     series, counts, total, num = CASES[name]
     own, size = SeriesWeights(series, counts), jnp.full(4, total)
     measure = getattr(series, "measure", NEAR)
-    start = {"mass": measure.mass, "series": dict.fromkeys("vg", jnp.full(4, 0.5))}
+    half = jnp.full(4, 0.5)
+    start = {"mass": measure.mass, "series": {"v": half, "g": half, "log_theta": jnp.log(half)}}
 
     def step(shared, key):
         shared, used = own.draw(key, shared, size, size, num)
         theta = jnp.exp(used.log_weight)
-        return shared | {"series": {"v": used.v, "g": used.place}}, jnp.stack([theta, theta**2])
+        return shared | own.kept(used), jnp.stack([theta, theta**2])
 
     def chain(key):
         return jax.lax.scan(step, start, jax.random.split(key, 240))[1][120:].mean((0, 2))
@@ -97,3 +100,18 @@ def test_a_product_of_zero_and_infinity_is_seen(monkeypatch):
     monkeypatch.setattr(Bernoulli, "log_column", plain)
     with pytest.raises(AssertionError, match="standard errors"):
         check("own, near 1")
+
+
+@pytest.mark.parametrize("name", ["inverse, beta", "inverse, gamma, far"])
+def test_weights_that_are_read_off_their_places_are_seen(name, monkeypatch):
+    """A g below the smallest number stands for many weights."""
+    honest = SeriesWeights.kept
+
+    def read(self, atoms):
+        series = honest(self, atoms)["series"]
+        log_theta = self.series.log_tau(series["v"], series["g"])
+        return {"series": series | {"log_theta": log_theta}}
+
+    monkeypatch.setattr(SeriesWeights, "kept", read)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check(name)

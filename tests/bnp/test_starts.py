@@ -89,6 +89,14 @@ def test_many_items_begin_with_the_features_of_some(make):
     assert kernel.starter(images(999)) is None
 
 
+def test_a_mass_with_a_prior_begins_at_its_own_value():
+    """Not at that of the process that finds the features."""
+    series = rejection(StableBetaProcess(20.0, 1.0, 0.3))
+    kernel = slice_crm(series, Bernoulli(), FEATURES[1], mass_prior=(2.0, 0.1))
+    start = jax.eval_shape(kernel.starter(images(1_000)), KEY)
+    assert "mass" not in start.shared
+
+
 def test_features_without_a_start_are_told():
     twice = CountLikelihood.from_function(lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)), 2)
     kernel = slice_crm(bondesson(BetaProcess(1.0, 2.0)), twice, FEATURES[1])

@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 
 import sgmc_jax.bnp.hybrid.grouped as grouped
 import sgmc_jax.bnp.hybrid.hdp as hdp
+from sgmc_jax import sample
 from sgmc_jax.bnp import (
     Demotion,
     DirichletCategorical,
@@ -183,7 +184,8 @@ def test_a_weight_that_is_not_drawn_for_a_new_cluster(monkeypatch):
     """The share of a birth is Beta(1, a), not a half."""
 
     def half(hyper, atoms, k, uniform):
-        return atoms._replace(weights=atoms.weights.at[k].set(atoms.rest / 2), rest=atoms.rest / 2)
+        half = atoms.log_rest - jnp.log(2.0)
+        return atoms._replace(log_weights=atoms.log_weights.at[k].set(half), log_rest=half)
 
     monkeypatch.setattr(grouped, "_give_weight", half)
     check_fails(make())
@@ -214,3 +216,17 @@ def test_a_group_concentration_forgotten_off_the_block(monkeypatch):
 
     monkeypatch.setattr(hdp, "sweep_groups", forgetful)
     check_fails(make(blocks=3))
+
+
+def test_births_where_the_weight_of_what_is_new_underflows():
+    """Below 1e-38 in four steps of ten; groups are 80 deviations apart."""
+    data = Groups(np.array([[[-40.0], [-40.2]], [[40.0], [40.1]]]), np.array([2, 2]))
+    kernel = hybrid_hdp(HierarchicalDirichletProcess(0.01, 1.0), NORMAL)
+    start = np.zeros((2, 2), np.int32)
+    run = sample(KEY, kernel, start, data, num_steps=1, num_chains=64)
+    assert np.all(run.info.active[:, -1] == 2)
+    log_w, log_rest = jax.vmap(PROCESS.draw_weights, (0, None, None))(
+        jax.random.split(KEY, 500), jnp.array(1e-3), jnp.array([60, 40, 0])
+    )
+    assert np.isfinite(log_rest).all() and np.mean(log_rest < -88) > 0.5
+    np.testing.assert_allclose(np.exp(log_w).sum(1) + np.exp(log_rest), 1, rtol=1e-5)

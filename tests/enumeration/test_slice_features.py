@@ -276,6 +276,9 @@ def composed():
     yield "cycle with hybrid", cycle(sliced(), hybrid), None
     yield "cycle with other names", cycle(sliced(), renaming(rename_features)), None
     yield "two series", cycle(sliced(), sliced(representation=thinning)), None
+    other = inverse_levy(BetaProcess(MASS, 2.0))
+    other = slice_crm(other, *GENERAL["beta"][1:], decay=1.0, capacity=32)
+    yield "two series of any counts", cycle(crm, other), None
     yield "gibbs of the general one", gibbs(z=lambda rest: crm), {"z": None}
     yield "thin of the general one", thin(crm, 2), None
 

@@ -36,7 +36,7 @@ PRIOR, FEW = (2.0, 5.0), 7
 WIDE = LinearGaussian(2, 0.8, SCALE)
 full = pytest.mark.full
 representation = importlib.import_module("sgmc_jax.processes.representation")
-weights = importlib.import_module("sgmc_jax.bnp._weights")
+weights = importlib.import_module("sgmc_jax.bnp._series_weights")
 
 
 def law(states, columns, exposure, prior, log_likelihood):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Collective, Space, sample
+from sgmc_jax import Collective, Space, Vmap, sample
 from sgmc_jax.bnp import BetaBernoulli, FeatureLikelihood, hybrid_features
 from sgmc_jax.families import feature_likelihood
 from sgmc_jax.families.feature_family import FeatureRows
@@ -86,3 +86,45 @@ def test_slots_that_a_chain_grew_by_do_not_stop_its_moves():
         theta, z = run.trace.shared["parameters"], run.trace.local["features"]
         kept = (z.sum(1) > 0)[1:] & (z.sum(1) > 0)[:-1]
         assert np.mean(np.any(np.diff(theta, axis=0) != 0, axis=2)[kept]) > 0.5
+
+
+def test_padding_has_no_part_in_the_gradient():
+    """Its entries are 0, where log(z theta) has no gradient; a shard may have no others."""
+    family = FeatureLikelihood(
+        lambda u, z, x: x * jnp.log(z @ jnp.exp(u)) - z @ jnp.exp(u),
+        lambda u: u - jnp.exp(u),
+        lambda key: jnp.log(jax.random.exponential(key)),
+        step_size=0.05,
+    )
+    x = jnp.array([3.0, 5.0, 0.0, 0.0])
+    z = jnp.array([[1, 1, 0, 0], [0, 1, 0, 0]])
+
+    def moved(rows):
+        rows = FeatureRows(x[:rows], z[:, :rows], jnp.arange(rows) < 2)
+        return family.redraw(KEY, {}, jnp.zeros(2), (), z.sum(1), rows, 2, Collective())[1]
+
+    assert np.all(moved(2) != 0)
+    np.testing.assert_allclose(moved(4), moved(2), rtol=1e-6)
+
+    alone = feature_likelihood._Posterior(family, jnp.ones(2, bool), Collective())
+    none = feature_likelihood._without_padding(FeatureRows(x[2:], z[:, 2:], jnp.zeros(2, bool)))
+    gradient, value = alone.estimate(KEY, None, jnp.zeros(2), none)[0][:2]
+    np.testing.assert_allclose(gradient, 0)  # 1 - exp(u), of the prior
+    np.testing.assert_allclose(value, -2)
+
+
+@pytest.mark.parametrize("engine, blocks", [(None, 2), (Vmap(4), 8)], ids=str)
+def test_parameters_move_beside_padding(engine, blocks):
+    """Five items in blocks or shards that are not full, or have none."""
+    family = FeatureLikelihood(
+        lambda u, z, x: x * jnp.log(z @ jnp.exp(u)) - z @ jnp.exp(u),
+        lambda u: u - jnp.exp(u),
+        lambda key: jnp.log(jax.random.exponential(key)),
+        step_size=0.05,
+    )
+    kernel = hybrid_features(BetaBernoulli(1.0), family, blocks=blocks)
+    data = np.array([3.0, 5.0, 4.0, 2.0, 6.0], np.float32)
+    run = sample(KEY, kernel, None, data, num_steps=40, engine=engine)
+    theta, z = run.trace.shared["parameters"], run.trace.local["features"]
+    kept = (z.sum(1) > 0)[1:] & (z.sum(1) > 0)[:-1]
+    assert np.mean((np.diff(theta, axis=0) != 0)[kept]) > 0.5

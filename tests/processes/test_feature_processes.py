@@ -125,6 +125,24 @@ def test_columns_in_float32_tell_concentrations_apart():
     np.testing.assert_allclose(high - low, exact, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.parametrize(("n", "c"), [(10, 300.0), (10, 1e3), (10, 1e4), (100, 1e4)])
+def test_columns_of_large_concentrations_in_float32(n, c):
+    """Of neighbouring concentrations, as a walk compares them, and of all numbers of items."""
+    counts, at = np.arange(1, n + 1), c * np.linspace(1, 1.01, 50)
+    found = jax.jit(jax.vmap(lambda c: BetaBernoulli(1.0).log_column(c, counts, n)))(at)
+    exact = betaln(counts, n - counts + at[:, None]) - betaln(counts, n - counts + 1)
+    np.testing.assert_allclose(found, exact, rtol=3e-6, atol=3e-6)
+
+
+@pytest.mark.parametrize("process", [BetaBernoulli, GammaPoisson])
+@pytest.mark.parametrize("c", [1e-3, 1e-6, 1e-20])
+def test_births_of_one_item_of_small_concentrations(process, c):
+    """a of one item's features that are there or not; a c log(1 + 1 / c) that are counted."""
+    rate = process(2.0, c).birth_rate({"mass": jnp.array(2.0), "concentration": jnp.array(c)}, 1)
+    exact = 2.0 if process is BetaBernoulli else 2 * c * np.log1p(1 / c)
+    np.testing.assert_allclose(rate, exact, rtol=1e-5)
+
+
 def test_weights():
     """Beta(m, n - m + c), and Gamma(m, c + n)."""
     counts, n, num = jnp.array([3, 9]), 10, 20_000

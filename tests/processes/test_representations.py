@@ -60,6 +60,16 @@ def rows(quick=FAST):
 LEVELS = (1e-4, 0.01, 0.2, 0.8)
 
 
+@pytest.mark.parametrize("make", [bondesson, thinning])
+def test_weights_that_single_precision_cannot_hold_are_refused(make):
+    """P(V > 1e38) = 1e-38 to the power of the concentration."""
+    measure = BetaPrimeProcess(1.0, 0.1)
+    with pytest.raises(ValueError, match="concentration of at least .* use inverse_levy"):
+        make(measure)
+    for right in (make(BetaPrimeProcess(1.0, 0.2)), inverse_levy(measure)):
+        assert jnp.isfinite(right.sample_v(jax.random.key(0), (10_000,))).all()
+
+
 def series(make, name):
     return make(jax.tree.map(lambda x: jnp.asarray(x, float), MEASURES[name]))
 

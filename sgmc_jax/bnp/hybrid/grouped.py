@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ...families import Family
 from ...random import log_beta
+from ...special import log1mexp
 from .anchors import Anchors, visited
 from .points import Sweep, pick
 
@@ -18,11 +19,20 @@ _BUNDLES = 8  # of groups of like sizes, which are swept together
 
 
 class Atoms(NamedTuple):
-    """The clusters: which are instantiated, and the weights in G_0 of each and of all others."""
+    """The clusters: which are instantiated, and the weights in G_0 of each and of all others, in
+    logarithms."""
 
     instantiated: Bool[Array, " K"]
-    weights: Float[Array, " K"]
-    rest: Float[Array, ""]
+    log_weights: Float[Array, " K"]
+    log_rest: Float[Array, ""]
+
+    @property
+    def weights(self) -> Float[Array, " K"]:
+        return jnp.exp(self.log_weights)
+
+    @property
+    def rest(self) -> Float[Array, ""]:
+        return jnp.exp(self.log_rest)
 
 
 def sweep_block(
@@ -52,7 +62,7 @@ def sweep_block(
     Returns:
         the labels, the atoms, and whether a birth found no free slot.
     """
-    capacity = atoms.weights.shape[0]
+    capacity = len(atoms.log_weights)
     flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), items)
     stats = family.label_statistics(flat, masked_labels(labels, size).ravel(), capacity)
     # in this block: a cluster of the tail has no other items, of the rest theta tells all
@@ -135,30 +145,37 @@ def _logits(
     loglik: Float[Array, " K"],
 ) -> Float[Array, " choices"]:
     """The log weights of a new cluster and of every slot, given the sizes n_sk in the group."""
-    (instantiated, weights, rest), g = sweep.atoms, hyper["group_concentration"]
+    (instantiated, log_weights, log_rest), log_g = (
+        sweep.atoms,
+        jnp.log(hyper["group_concentration"]),
+    )
     law = jnp.where(instantiated, loglik, family.log_predictive_of(sweep.predictive, item))
     # an instantiated cluster may have no item in this block
     offered = instantiated | (sweep.counts > 0)
     # old tables of a cluster and new ones together: at which of them an item sits is summed out
-    slots = jnp.where(offered, jnp.log(sizes + g * weights) + law, -jnp.inf)
-    born = jnp.log(g * rest) + family.log_predictive_of(prior, item)[0]
+    seats = jnp.logaddexp(jnp.log(sizes.astype(log_weights.dtype)), log_g + log_weights)
+    slots = jnp.where(offered, seats + law, -jnp.inf)
+    born = log_g + log_rest + family.log_predictive_of(prior, item)[0]
     return jnp.concatenate([born[None], slots])
 
 
 def _return_weight(sweep: Sweep, k: Array) -> Sweep:
     """The sweep with the weight of slot k given back, if that is an empty cluster of the tail."""
-    (instantiated, weights, rest), counts = sweep.atoms, sweep.counts
+    (instantiated, log_weights, log_rest), counts = sweep.atoms, sweep.counts
     # w_0 is the weight of all atoms without items, this one now among them
-    back = jnp.where(~instantiated[k] & (counts[k] == 0), weights[k], 0)
-    return sweep._replace(atoms=Atoms(instantiated, weights.at[k].add(-back), rest + back))
+    back = ~instantiated[k] & (counts[k] == 0)
+    whole = jnp.where(back, jnp.logaddexp(log_rest, log_weights[k]), log_rest)
+    left = jnp.where(back, -jnp.inf, log_weights[k])
+    return sweep._replace(atoms=Atoms(instantiated, log_weights.at[k].set(left), whole))
 
 
 def _give_weight(hyper: dict[str, Array], atoms: Atoms, k: Array, uniform: Array) -> Atoms:
     """The atoms with a new cluster in slot k: w_k = b w_0, b ~ Beta(1, a)."""
-    # 1 - U^(1/a), U uniform
-    share = -jnp.expm1(jnp.log(uniform) / hyper["concentration"])
-    weight = share * atoms.rest
-    return atoms._replace(weights=atoms.weights.at[k].set(weight), rest=atoms.rest - weight)
+    # 1 - b = U^(1/a), U uniform
+    log_left = jnp.log(uniform) / hyper["concentration"]
+    log_weight = atoms.log_rest + log1mexp(log_left)
+    log_weights = atoms.log_weights.at[k].set(log_weight)
+    return atoms._replace(log_weights=log_weights, log_rest=atoms.log_rest + log_left)
 
 
 def _demote(sweep: Sweep, k: Array) -> Sweep:

@@ -111,9 +111,9 @@ class GroupedMixture(HybridModel):
         hyper = self.process.redraw(keys.hyper, hyper, more.tables, more.log_ratio, more.ones)
         a = hyper["concentration"]
         # the numbers of tables are all that items tell of w
-        weights, rest = self.process.draw_weights(keys.weight, a, more.tables)
+        logs = self.process.draw_weights(keys.weight, a, more.tables)
         # all clusters have weights, and those of A theta besides
-        atoms = Atoms(anchors.instantiated, weights, rest)
+        atoms = Atoms(anchors.instantiated, *logs)
         return hyper, atoms, self.family.draw(keys.atom, sums.statistics)
 
     def off_star(self, now: Round, anchors: Anchors, z: Array) -> Array:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from ... import _checks
 from ..._types import Data, Estimate, Kernel, Key, Position, as_keys
+from ...arrays import product
 from ...bessel import bessel_ratio, log_bessel_series
 from ...collective import as_shard
 from ...gradients import KeptState, Latent
@@ -56,7 +57,7 @@ def document_bound(
     a = jnp.exp(log_a)
     total = jnp.sum(a, axis=-1)
     inner = jnp.where(jnp.eye(len(inner), dtype=bool), 1, inner)
-    square = jnp.sum(a * (a @ inner), axis=-1) + total  # E |beta theta|^2 a0 (a0 + 1)
+    square = jnp.sum(a * product(a, inner), axis=-1) + total  # E |beta theta|^2 a0 (a0 + 1)
     cosine = jnp.sum(a * products, axis=-1) * jnp.sqrt((total + 1) / (total * square))
     alpha = prior.alpha.astype(a.dtype)
     divergence = (
