@@ -1,7 +1,8 @@
 """Scalable Bayesian sampling in JAX: pure kernels as (init, step) pairs over pytrees."""
 
 from . import bijectors, bnp, directional, evaluation, models, pictures, random, special, tune
-from ._types import BatchEstimator, Estimate, Estimator, Kernel, Keys, as_keys
+from ._estimators import BatchEstimator, Estimate, Estimator
+from ._types import Kernel, Keys, as_keys
 from .batching import (
     Batch,
     Batcher,

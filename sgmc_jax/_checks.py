@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from ._estimators import BatchEstimator, Estimator
 from ._functions import as_function
 from ._returned import dtype_of, shortened
-from ._types import BatchEstimator, Estimator
 
 _WIDEST = 2**31  # integers of jax have 32 bits
 

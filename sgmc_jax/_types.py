@@ -1,4 +1,4 @@
-"""The protocols of the library: keys, kernels, estimators and what travels between them."""
+"""The protocol of kernels, and the keys and states that travel between them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
-import optax
 from jaxtyping import Array, PyTree
 
 from . import _tree
 from ._functions import as_function
 from .collective import holds_collective, shared_part
-from .contract import Contract, Cost
+from .contract import Contract
 
 Position = PyTree
 Data = PyTree
@@ -63,29 +62,6 @@ def split(key: Any, num: int) -> list[Any]:
     return [key] if num == 1 else list(jax.random.split(key, num))
 
 
-class Estimate(NamedTuple):
-    """An estimate of a sum over the items plus its prior term.
-
-    `value` is the estimate itself (for a model, the gradient of the log posterior, a pytree like
-    the position); `logdensity` the estimate of the log posterior, or `None` for other sums;
-    `clipped` the number of components that were raised to a floor, or `None` if none ever are;
-    `covariance` an estimate of the covariance of the value's noise that is independent of it, a
-    pytree like the position (a diagonal) or a matrix over the raveled one, or `None`; `curvature`
-    an unbiased estimate of the derivative of each component of the value in its own coordinate, a
-    pytree like the position, or `None`.
-
-    Example:
-        >>> Estimate(value=2.0, logdensity=-1.0).covariance is None
-        True
-    """
-
-    value: PyTree
-    logdensity: Any = None
-    clipped: Any = None
-    covariance: Any = None
-    curvature: Any = None
-
-
 class Empty(NamedTuple):
     """An info, or a state, with nothing in it."""
 
@@ -103,9 +79,9 @@ class Kernel(eqx.Module):
     """A Markov kernel: a frozen pytree of hyperparameters with two pure functions.
 
     `init(key, position, data) -> State` and `step(key, state, data) -> (State, Info)`, where
-    `state.position` always exists. It unpacks as that pair, `init, step = kernel`, two functions
-    for `jax.jit`; `eqx.filter_jit(kernel.step)` makes hyperparameters arguments of the program. The
-    data is an argument of both and is never captured.
+    `state.position` always exists. It unpacks as that pair, `init, step = kernel`. Under `jax.jit`
+    its hyperparameters are constants of the program; `eqx.filter_jit(kernel.step)` makes them
+    arguments. The data is an argument of both and is never captured.
 
     Others may move the position: what else a state holds, `refresh` and `retarget` bring up to
     date. What a runner or a combinator must know beyond that is declared: on the kernel the class
@@ -200,21 +176,28 @@ class Kernel(eqx.Module):
         """Raise if a concrete position or data is unfit; called once at the door of `sample`."""
 
     def __iter__(self) -> Iterator[Callable]:
-        # not the bound methods: Equinox's hash by their arrays, which have no hash
-        yield lambda key, position, data: self.init(key, position, data)
-        yield lambda key, state, data: self.step(key, state, data)
+        yield self.init
+        yield self.step
+
+    def __hash__(self) -> int:
+        # `jax.jit` hashes methods by their kernel, and arrays have no hash; equality compares them
+        return hash((type(self), jax.tree.structure(self)))
 
     @staticmethod
-    def from_functions(init: Callable, step: Callable) -> Kernel:
-        """The kernel of a user's own pair of functions.
+    def from_functions(init: Callable, step: Callable, refresh: Callable | None = None) -> Kernel:
+        """The kernel of a user's own functions.
 
         Args:
             init: `(key, position, data) -> state`; the state has an attribute `position`.
             step: `(key, state, data) -> (state, info)`; `key` is one ordinary JAX key.
+            refresh: `(key, state, data) -> state` after another kernel has moved its position: see
+                `Kernel.refresh`. By default a state that has more than its position is made anew by
+                `init`.
         """
         return FunctionKernel(
             as_function(init, "init", ("key", "position", "data")),
             as_function(step, "step", ("key", "state", "data")),
+            None if refresh is None else as_function(refresh, "refresh", ("key", "state", "data")),
         )
 
 
@@ -225,6 +208,7 @@ class FunctionKernel(Kernel):
 
     init_function: Callable = eqx.field(converter=as_function)
     step_function: Callable = eqx.field(converter=as_function)
+    refresh_function: Callable | None = None
 
     def init(self, key: Key, position: Position, data: Data) -> Any:
         state = self.init_function(as_keys(key).noise, position, data)
@@ -240,110 +224,8 @@ class FunctionKernel(Kernel):
             raise TypeError(f"step must return a pair (state, info), got {type(result).__name__}")
         return result
 
-
-class Estimator(eqx.Module):
-    """An unbiased estimator of a sum over the items plus a prior term: what a sampler needs.
-
-    An estimator of one's own needs only `estimate`, and `init` if it has a state. One that is to be
-    wrapped, in `ControlVariate`, `SVRG` or `AllReduce`, is a `BatchEstimator`.
-    """
-
-    exact: ClassVar[bool] = False
-    """Whether the estimate has no noise."""
-    streams: ClassVar[bool] = False
-    """Whether the data may be a batch that stands for more."""
-    tells_covariance: ClassVar[bool] = False
-    """Whether estimates have a `covariance`, for letters to subtract from their noise."""
-    independent: ClassVar[bool] = True
-    """Whether the noise is new in each step, as noise that is subtracted must be."""
-
-    @property
-    def cost(self) -> Cost | None:
-        """What an estimate costs, or `None` if that is not known."""
-        return None
-
-    def init(self, key: Key, position: Position, data: Data) -> PyTree:
-        """The estimator's own state; most have none."""
-        return ()
-
-    @abstractmethod
-    def estimate(
-        self, key: Key, estate: PyTree, position: Position, data: Data
-    ) -> tuple[Estimate, PyTree]:
-        """A fresh estimate at `position`, and the next state."""
-
-    def refresh(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
-        """The state after something else has moved the position."""
-        return estate
-
-    def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
-        """`refresh`, after the summands or the data have changed too."""
-        return self.refresh(key, estate, position, data)
-
-    def prior(self, position: Position) -> Estimate:
-        """The prior term, where the estimator tells it from the items."""
-        raise TypeError(f"{type(self).__name__} does not tell its prior from its items")
-
-    def check(self, position: Position, data: Data) -> None:
-        """Raise if a concrete position or data is unfit."""
-
-
-class BatchEstimator(Estimator):
-    """An estimator that draws a batch and evaluates it: what wrappers need.
-
-    `draw` chooses a batch and `on` evaluates the estimate of one batch at any position, so that one
-    batch serves several points. An estimate is that and nothing else. The prior term is evaluated
-    exactly; only the item sum is estimated. What a batch is, and whether an item of it is a row of
-    the data or a window of a series, only the estimator and its batcher know.
-    """
-
-    measures_noise: ClassVar[bool] = False
-    """Whether it has a `covariance`, which `EmpiricalFisher` needs."""
-
-    @abstractmethod
-    def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Any, PyTree]:
-        """A batch and the next state."""
-
-    @abstractmethod
-    def prior(self, position: Position) -> Estimate:
-        """The prior term."""
-
-    @abstractmethod
-    def items(self, batch: Any, position: Position) -> Estimate:
-        """The estimate of the item sum."""
-
-    @abstractmethod
-    def difference(self, batch: Any, position: Position, centre: Position) -> Estimate:
-        """`items` at `position` minus `items` at `centre`, from the one batch."""
-
-    @abstractmethod
-    def per_item(self, batch: Any, position: Position) -> PyTree:
-        """The unweighted terms of the batch, with a leading item axis."""
-
-    @abstractmethod
-    def full(self, position: Position, data: Data) -> Estimate:
-        """The exact item sum."""
-
-    def covariance(self, batch: Any, terms: PyTree, full: bool = False) -> PyTree:
-        """An unbiased estimate of the covariance of `on(batch, x)`, of its terms `per_item`.
-
-        Args:
-            full: whether it is the matrix over the raveled position, else its diagonal, a pytree
-                like the position.
-        """
-        raise TypeError(f"{type(self).__name__} does not tell the covariance of its noise")
-
-    def on(self, batch: Any, position: Position) -> Estimate:
-        """The estimate from `batch` at `position`."""
-        whole = optax.tree.add(self.prior(position), self.items(batch, position))
-        return self.finish(whole, position)
-
-    def finish(self, estimate: Estimate, position: Position) -> Estimate:
-        """What becomes of the prior term and the items of all shards: their sum as it is."""
-        return estimate
-
-    def estimate(
-        self, key: Key, estate: PyTree, position: Position, data: Data
-    ) -> tuple[Estimate, PyTree]:
-        batch, estate = self.draw(key, estate, data)
-        return self.on(batch, position), estate
+    def refresh(self, key: Key, state: Any, data: Data) -> Any:
+        if self.refresh_function is not None:
+            return self.refresh_function(as_keys(key).noise, state, data)
+        more = len(jax.tree.leaves(state)) > len(jax.tree.leaves(state.position))
+        return self.init(key, state.position, data) if more else state

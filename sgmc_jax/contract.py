@@ -54,6 +54,7 @@ class Contract(NamedTuple):
         moves: how many times a step moves one and the same position by the noise of one batch, if
             the data is a stream of them.
         subtracts: whether it subtracts the noise of batches, which must then be independent.
+        refreshing, retargeting: what `refresh` and `retarget` cost.
 
     Example:
         >>> turns = Contract.join([Contract(capacity=16, streams=True), Contract(capacity=32)])
@@ -68,6 +69,12 @@ class Contract(NamedTuple):
     cost: Cost | None = None
     moves: int = 0
     subtracts: bool = False
+    refreshing: Cost = Cost()
+    retargeting: Cost = Cost()
+
+    def after(self, renewal: Cost) -> Contract:
+        """That of a step before which the state is brought up to date."""
+        return self._replace(cost=None if self.cost is None else self.cost.plus(renewal))
 
     @classmethod
     def join(cls, contracts: Iterable[Contract]) -> Contract:

@@ -13,8 +13,9 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from . import _checks, _returned
+from ._estimators import Estimate
 from ._functions import as_function, as_optional
-from ._types import Estimate, Position
+from ._types import Position
 from .arrays import product, weighted_sum
 from .collective import leading_axis
 

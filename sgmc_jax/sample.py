@@ -142,7 +142,8 @@ def sample(
             `checkpoint`, which began there too, those that it has made count.
         num_chains: the number of chains; `None` for one without a chain axis.
         burn_in: the number of first steps not to keep.
-        thin: keep every `thin`-th step; infos are averaged over the steps between.
+        thin: keep every `thin`-th step; infos are merged over the steps between: numbers are
+            averaged, truths (`accepted`) hold if all do, of counts the last is told.
         record: `(state, info) -> what to keep` of a kept step; by default the position.
         reduce: keep no draws but streaming moments, weighted by the step size, of the position
             (`True`) or of a function `(state, info) -> value`.
@@ -280,6 +281,12 @@ def _reducer(reduce: bool | Callable | None) -> Callable | None:
 def _check_arguments(given: dict[str, Any]) -> None:
     """Raise on arguments of `sample` that cannot be right, whatever the kernel."""
     require_kernel(given["kernel"])
+    traced = [given[name] for name in ("key", "kernel", "position", "data")]
+    if not all(map(_checks.is_concrete, jax.tree.leaves(traced))):
+        raise TypeError(
+            "sample cannot be traced: call it outside of jit and vmap, with num_chains for many "
+            "chains and kernel_axis for many kernels, or use scan_kernel"
+        )
     _checks.whole("num_steps", given["num_steps"])
     _checks.whole("burn_in", given["burn_in"], 0)
     _checks.whole("thin", given["thin"])

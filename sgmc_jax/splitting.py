@@ -12,9 +12,10 @@ import optax
 from jaxtyping import Array, PyTree
 
 from . import _checks, _returned, _tree
-from ._types import Data, Estimate, Estimator, Kernel, Key, Keys, Position, as_keys, split
+from ._estimators import Estimate, Estimator
+from ._types import Data, Kernel, Key, Keys, Position, as_keys, split
 from .collective import holds_collective
-from .contract import Contract, times
+from .contract import Contract, Cost, times
 from .spaces import Euclidean, Space
 from .spaces.space import as_space
 from .transitions import Phase, Transition, check_phase
@@ -51,7 +52,8 @@ class SplittingState(NamedTuple):
 class SplittingInfo(NamedTuple):
     """The norm of the last estimate; the step size, if it is scheduled; and the number of noise
     eigenvalues clipped at zero, if a noise covariance is subtracted, plus that of components of
-    the estimate raised to a floor, if it has one. What is not is `None`.
+    the estimate raised to a floor, if it has one (a float: of several steps the mean). What is not
+    is `None`.
 
     `excess_temperature` is by how much the chain is too hot, relative to T, in the mean over the
     coordinates: with momenta |v|^2 / (d T) - 1, the kinetic temperature, in the metric of the
@@ -154,7 +156,7 @@ class Splitting(Kernel):
 
     def init(self, key: Key, position: Position, data: Data) -> SplittingState:
         _checks.real_position(position)
-        keys = as_keys(key)
+        position, keys = _tree.strong(position), as_keys(key)
         count = jnp.asarray(0 if keys.count is None else keys.count, jnp.int32)
         _checks.scheduled("temperature", self.temperature, count)
         init_key, momentum_key = jax.random.split(keys.noise)
@@ -253,6 +255,8 @@ class Splitting(Kernel):
 
         scheduled = h if callable(self.step_size) else None
         clipped = add_counts(phase.clipped, None if gradient is None else gradient.clipped)
+        if clipped is not None:  # in the mean over steps, where infos are merged
+            clipped = jnp.asarray(clipped, jnp.result_type(float))
         if phase.momentum is not None:
             square = self.space.squared_norm(phase.position, phase.momentum)
             excess = square / self.space.dim(phase.position) - temperature
@@ -260,7 +264,7 @@ class Splitting(Kernel):
             excess = excess / jnp.where(temperature > 0, temperature, jnp.inf)
         info = SplittingInfo(_norm(gradient), scheduled, clipped, excess)
         carried = gradient if self._carries else None
-        following = (count + 1).astype(state.count.dtype)
+        following = jnp.asarray(count + 1, state.count.dtype)
         kept = *phase[:3], carried, estimator, following
         if phase.momentum is None:
             return SplittingState(*kept), info
@@ -272,7 +276,9 @@ class Splitting(Kernel):
         own = Contract(streams=self.grad.streams, shards=shards, moves=estimates)
         given = any(piece.subtracts for piece in self.pieces.values())
         cost, subtracts = times(estimates, self.grad.cost), given or self.grad.tells_covariance
-        return own._replace(cost=cost, subtracts=subtracts)
+        carried = (self.grad.cost if self._carries else None) or Cost()
+        renewal = {"refreshing": carried, "retargeting": carried.plus(self.grad.renewal)}
+        return own._replace(cost=cost, subtracts=subtracts, **renewal)
 
     def finite(self, state: SplittingState) -> Array:
         return _tree.all_finite((state.position, state.momentum))

@@ -10,7 +10,8 @@ import jax
 from jaxtyping import Array
 
 from . import _checks
-from ._types import Data, Estimator, Key, as_keys
+from ._estimators import Estimator
+from ._types import Data, Key, as_keys
 from .combinators import Metropolis, metropolis, repeat
 from .combinators.repeat import Repeat
 from .spaces import Space

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from . import _checks, _tree
-from ._types import Estimate, Position
+from ._estimators import Estimate
+from ._types import Position
 from .bijectors import Bijector, Identity, as_bijector
 from .model import Model
 

@@ -10,6 +10,7 @@ ROOT = Path(sgmc_jax.__file__).parent
 LAYERS = [
     {
         "_compiler",
+        "_estimators",
         "_frames",
         "_functions",
         "_types",

@@ -145,7 +145,8 @@ def neyman_sizes(
         The n_s in the order of the sorted labels.
 
     Raises:
-        ValueError: if the batch is smaller than the number of strata, or larger than the data.
+        ValueError: if the batch is smaller than the number of strata, or larger than the data, or a
+            term is not finite.
 
     Example:
         >>> import jax.numpy as jnp
@@ -164,6 +165,7 @@ def neyman_sizes(
     _, strata, counts = _strata(labels)
     one_each("labels", len(strata), leading_axis(data))
     flat = np.asarray(_terms(model, position, data), np.float64)
+    _checks.finite("the terms of data at position", flat)
     mean = np.stack([np.bincount(strata, column) for column in flat.T], 1) / counts[:, None]
     square = np.bincount(strata, ((flat - mean[strata]) ** 2).sum(1))
     deviation = np.sqrt(square / np.maximum(counts - 1, 1))

@@ -115,7 +115,7 @@ def optimal_probabilities(
         (N,), adding up to one.
 
     Raises:
-        ValueError: if `share` is out of its range.
+        ValueError: if `share` is out of its range, or a term is not finite.
 
     Example:
         >>> import jax.numpy as jnp
@@ -135,6 +135,7 @@ def optimal_probabilities(
         raise ValueError(f"share must be at most 1, got {share}")
     check_terms(model, position, data)
     norms = term_norms(model, position, data)
+    _checks.finite("the terms of data at position", norms)
     total = jnp.sum(norms)
     optimal = jnp.where(total > 0, norms / jnp.where(total > 0, total, 1), 1 / len(norms))
     return (1 - share) * optimal + share / len(norms)

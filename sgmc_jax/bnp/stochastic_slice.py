@@ -12,7 +12,8 @@ import optax
 from jaxtyping import Array, Float, Int, PyTree
 
 from .._checks import schedule
-from .._types import Data, Estimate, Kernel, Key, Keys, as_keys
+from .._estimators import Estimate
+from .._types import Data, Kernel, Key, Keys, as_keys
 from ..collective import Dist, Shard, as_shard
 from ..families.dirichlet_multinomial import Multinomials
 from ..processes import PitmanYor

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .._types import Data, Kernel, Key, Position, as_keys
-from ..contract import Contract, from_init, slot_infos
+from ..contract import Contract, Cost, SlotInfo, from_init, slot_infos
 from ._common import mean_weight, require_kernel, with_position
 
 
@@ -44,11 +44,16 @@ class CycleInfo(NamedTuple):
 
     @property
     def overflow(self) -> Any:
-        return reduce(jnp.logical_or, [slots.overflow for slots in slot_infos(self.kernels)])
+        return reduce(jnp.logical_or, [slots.overflow for slots in self._slots("overflow")])
 
     @property
     def active(self) -> Any:
-        return reduce(jnp.maximum, [slots.active for slots in slot_infos(self.kernels)])
+        return reduce(jnp.maximum, [slots.active for slots in self._slots("active")])
+
+    def _slots(self, name: str) -> list[SlotInfo]:
+        if not (slots := slot_infos(self.kernels)):
+            raise AttributeError(f"the infos of a cycle without slots have no {name!r}")
+        return slots
 
 
 class Cycle(Kernel):
@@ -121,7 +126,9 @@ class Cycle(Kernel):
         if len(set(capacities)) > 1:
             raise ValueError(f"the capacity of kernels in a cycle must agree, got {capacities}")
         moves = sum(contract.moves for contract in contracts)  # of one and the same position
-        return Contract.join(contracts)._replace(moves=moves)
+        joined = Contract.join(contract.after(contract.refreshing) for contract in contracts)
+        retargeting = reduce(Cost.plus, [contract.retargeting for contract in contracts])
+        return joined._replace(moves=moves, retargeting=retargeting)
 
     def check(self, position: Position, data: Data) -> None:
         for i, kernel in enumerate(self.kernels):

@@ -97,7 +97,8 @@ class Gibbs(Kernel):
 
         def build(position: dict[str, Position]) -> None:
             for i, name in enumerate(self.names):
-                contracts.append(self._kernel(i, position).contract(position[name]))
+                contract = self._kernel(i, position).contract(position[name])
+                contracts.append(contract.after(contract.retargeting))
 
         jax.eval_shape(build, position)  # builders may compute with what only a trace has
         return Contract.join(contracts)

@@ -25,7 +25,7 @@ class Repeat(Kernel):
     merge: bool = eqx.field(static=True)
 
     def init(self, key: Key, position: Position, data: Data) -> Any:
-        return self.kernel.init(key, position, data)
+        return self.kernel.init(self._inner(key), position, data)
 
     def step(self, key: Key, state: Any, data: Data) -> tuple[Any, Any]:
         keys, n = as_keys(key), self.num_steps
@@ -41,10 +41,15 @@ class Repeat(Kernel):
         return self.kernel.starter(data)
 
     def refresh(self, key: Key, state: Any, data: Data) -> Any:
-        return self.kernel.refresh(key, state, data)
+        return self.kernel.refresh(self._inner(key), state, data)
 
     def retarget(self, key: Key, state: Any, data: Data) -> Any:
-        return self.kernel.retarget(key, state, data)
+        return self.kernel.retarget(self._inner(key), state, data)
+
+    def _inner(self, key: Key) -> Key:
+        """The key, with the index of the next inner step."""
+        keys = as_keys(key)
+        return key if keys.count is None else keys._replace(count=keys.count * self.num_steps)
 
     def made_with(self) -> Any:
         return self.kernel.made_with()

@@ -13,8 +13,9 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks, _returned
 from .._checks import real
+from .._estimators import Estimate, Estimator
 from .._functions import function_of
-from .._types import Estimate, Estimator, split
+from .._types import split
 from ..collective import Collective
 from ..random.slots import slot_normal
 from ..spaces import Euclidean

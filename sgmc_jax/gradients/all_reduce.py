@@ -8,7 +8,8 @@ import equinox as eqx
 from jaxtyping import PyTree
 
 from .. import _checks
-from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
+from .._estimators import BatchEstimator, Estimate
+from .._types import Data, Key, Position, as_keys
 from ..collective import Collective, PerShard
 from .wrapper import Wrapper
 
@@ -27,6 +28,7 @@ class AllReduce(Wrapper, BatchEstimator):
 
     Raises:
         TypeError: if the estimator is no `BatchEstimator`, such as `SVRG`.
+        ValueError: if it has an anchor of all items.
 
     Example: two shards of a sum, each of which has all of it.
         >>> import jax, jax.numpy as jnp
@@ -45,6 +47,11 @@ class AllReduce(Wrapper, BatchEstimator):
 
     def __check_init__(self):
         _checks.batch_estimator("inner", self.inner, "AllReduce")
+        if self.inner.anchored:
+            raise ValueError(
+                "inner must have no anchor, a sum over all items, of which a shard has some: put "
+                "it outside, ControlVariate(AllReduce(...), centre, anchor)"
+            )
 
     @property
     def measures_noise(self) -> bool:

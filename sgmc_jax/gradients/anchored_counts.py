@@ -11,7 +11,8 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned, _tree
-from .._types import Data, Estimate, Key, Position
+from .._estimators import Estimate
+from .._types import Data, Key, Position
 from ..batching import Batcher
 from ..model import Summand
 from .allocation import Allocation

@@ -12,7 +12,8 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned
-from .._types import BatchEstimator, Data, Estimate, Key, Position, as_keys
+from .._estimators import BatchEstimator, Estimate
+from .._types import Data, Key, Position, as_keys
 from ..contract import Cost, times
 
 
@@ -122,6 +123,14 @@ class ControlVariate(BatchEstimator):
     @property
     def cost(self) -> Cost | None:
         return times(2, self.inner.cost)
+
+    @property
+    def renewal(self) -> Cost:
+        return self.inner.renewal.plus(Cost(passes=1))
+
+    @property
+    def anchored(self) -> bool:
+        return self.anchor is not None or self.inner.anchored
 
     def init(self, key: Key, position: Position, data: Data) -> AnchoredState:
         full = self.inner.full(self.centre, data) if self.anchor is None else self.anchor

@@ -11,15 +11,8 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned
-from .._types import (
-    BatchEstimator,
-    Data,
-    Estimate,
-    Estimator,
-    Key,
-    Position,
-    as_keys,
-)
+from .._estimators import BatchEstimator, Estimate, Estimator
+from .._types import Data, Key, Position, as_keys
 from ..batching import Batch, Batcher
 from ..collective import as_shard
 from .allocation import Allocation, as_allocation

@@ -8,7 +8,8 @@ import jax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
-from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from .._estimators import Estimate, Estimator
+from .._types import Data, Key, Position, as_keys
 from .wrapper import Wrapper
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _tree
-from .._types import BatchEstimator, Data, Estimate, Key, Position
+from .._estimators import BatchEstimator, Estimate
+from .._types import Data, Key, Position
 from .wrapper import Wrapper
 
 

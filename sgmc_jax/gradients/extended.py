@@ -11,8 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .. import _returned, _tree
+from .._estimators import Estimate
 from .._functions import as_function
-from .._types import Data, Estimate, Key, Position
+from .._types import Data, Key, Position
 from .wrapper import Wrapper
 
 

@@ -8,7 +8,8 @@ import jax
 import optax
 from jaxtyping import PyTree
 
-from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Position, as_keys
+from .._estimators import BatchEstimator, Estimate, Estimator
+from .._types import Data, Key, Position, as_keys
 from ..batching import Batch, Batcher
 from ..model import Model
 from .allocation import Latent

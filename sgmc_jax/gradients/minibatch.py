@@ -11,8 +11,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
 from .. import _checks
+from .._estimators import BatchEstimator, Estimate, Estimator
 from .._functions import with_keys
-from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Keys, Position, as_keys
+from .._types import Data, Key, Keys, Position, as_keys
 from ..arrays import product, weighted_sum
 from ..batching import Batch, Batcher
 from ..collective import Shard, as_shard, leading_axis

@@ -11,7 +11,8 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _checks
-from .._types import Data, Estimate, Estimator, Key, Position, as_keys
+from .._estimators import Estimate, Estimator
+from .._types import Data, Key, Position, as_keys
 from ..collective import as_shard
 from ..contract import Cost
 from ..model import ItemSum
@@ -108,6 +109,10 @@ class SAGA(Estimator):
     @property
     def independent(self) -> bool:
         return self.inner.independent
+
+    @property
+    def renewal(self) -> Cost:
+        return self.inner.renewal.plus(Cost(passes=1))
 
     @property
     def cost(self) -> Cost | None:

@@ -10,8 +10,9 @@ import jax
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned
+from .._estimators import Estimate
 from .._functions import as_function
-from .._types import Data, Estimate, Key, Position, as_keys
+from .._types import Data, Key, Position, as_keys
 from ..batching import Batcher
 from ..collective import Shard, leading_axis
 from .minibatch import OfBatches, drawn

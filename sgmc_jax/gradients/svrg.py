@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _checks
-from .._types import BatchEstimator, Data, Estimate, Estimator, Key, Position, as_keys
+from .._estimators import BatchEstimator, Estimate, Estimator
+from .._types import Data, Key, Position, as_keys
 from ..contract import Cost, times
 from .control_variate import AnchoredState, ControlVariate, refuse_streams
 
@@ -72,6 +73,10 @@ class SVRG(Estimator):
     @property
     def independent(self) -> bool:
         return self.inner.independent
+
+    @property
+    def renewal(self) -> Cost:
+        return self.inner.renewal.plus(Cost(passes=1))
 
     @property
     def cost(self) -> Cost | None:

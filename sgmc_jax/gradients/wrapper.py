@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from .._types import Estimator
+from .._estimators import Estimator
 from ..contract import Cost, times
 
 
@@ -32,6 +32,14 @@ class Wrapper(Estimator):
     @property
     def tells_covariance(self) -> bool:
         return self.inner.tells_covariance
+
+    @property
+    def anchored(self) -> bool:
+        return self.inner.anchored
+
+    @property
+    def renewal(self) -> Cost:
+        return self.inner.renewal
 
     @property
     def cost(self) -> Cost | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._types import Estimator
+from .._estimators import Estimator
 from ..spaces import Space
 from ..spaces.space import as_space
 from ..splitting import Splitting

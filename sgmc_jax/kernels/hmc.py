@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _checks
-from .._types import Estimator
+from .._estimators import Estimator
 from ..combinators import Metropolis
 from ..spaces import Space
 from ..trajectory import leapfrog

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from .. import _checks
-from .._types import Estimator
+from .._estimators import Estimator
 from ..combinators import Metropolis
 from ..spaces import Space
 from .hmc import hmc

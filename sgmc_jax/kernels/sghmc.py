@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._types import Estimator
+from .._estimators import Estimator
 from ..spaces import Euclidean, Space
 from ..splitting import Splitting
 from .sggmc import sggmc

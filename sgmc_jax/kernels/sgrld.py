@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _checks
-from .._types import Estimator
+from .._estimators import Estimator
 from ..splitting import Splitting
 from ..transitions import Divergence, NoiseCovariance, PositionMatrix, RecipeEuler
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _checks
-from .._types import Estimator
+from .._estimators import Estimator
 from ..splitting import Splitting
 from ..transitions import ExpandedMeanLangevin
 

@@ -12,8 +12,9 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks, _returned
+from .._estimators import Estimate
 from .._frames import without_frames
-from .._types import Data, Estimate, Kernel, Position
+from .._types import Data, Kernel, Position
 from ..combinators import draw
 from ..model import Model
 from ._predictive import as_draws, mean_response

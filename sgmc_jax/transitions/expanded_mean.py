@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _checks
+from .._estimators import Estimate
 from .._functions import function_of
-from .._types import Estimate
 from ..random.normal import normal_like
 from .transition import Phase, Transition
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import _checks
-from .._types import Estimator
+from .._estimators import Estimator
 from .transition import Transition
 
 

@@ -13,7 +13,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from .. import _tree
-from .._types import Data, Estimator, Keys, Position
+from .._estimators import Estimator
+from .._types import Data, Keys, Position
 from ..batching import Full, Uniform, Window
 from ..collective import leading_axis
 from ..gradients import Minibatch

@@ -13,7 +13,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned
-from .._types import Data, Estimator, Keys, Position
+from .._estimators import Estimator
+from .._types import Data, Keys, Position
 from ..diagnostics import ess, ksd
 from ..gradients.curvature import require_derivatives
 from ..model import Model

@@ -14,8 +14,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from .. import _checks, _tree
+from .._estimators import Estimate, Estimator
 from .._frames import without_frames
-from .._types import Data, Estimate, Estimator, Position
+from .._types import Data, Position
 from ..batching import Full, Given, Uniform
 from ..gradients import Minibatch
 from ..model import Model

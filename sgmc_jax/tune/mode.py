@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
 from .. import _checks, _tree
+from .._estimators import Estimate
 from .._frames import without_frames
-from .._types import Data, Estimate, Keys, Position
+from .._types import Data, Keys, Position
 from ..batching import Batcher, Full, Given
 from ..collective import as_shard, leading_axis
 from ..gradients import Minibatch
@@ -62,7 +64,7 @@ def find_mode(
 
     Raises:
         TypeError: if `model` is not a `Model`, or streamed data has no passes and no `Given`.
-        FloatingPointError: if the optimiser diverged.
+        FloatingPointError: if the optimiser diverged, or where it ended the density is zero.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -95,7 +97,7 @@ def find_mode(
         mode = mode_of_passes(grad, position, passes, num_steps or 200, tolerance)
     elif optimizer is None and grad.exact:
         data = _checked(grad, position, data)
-        mode = _lbfgs(grad, position, data, num_steps or 200, tolerance)
+        mode = _lbfgs(grad, position, data, num_steps or 200, jnp.asarray(tolerance))
     else:
         steps = num_steps or 2_000
         rule = optimizer or optax.adam(optax.cosine_decay_schedule(0.05, steps))
@@ -106,14 +108,15 @@ def find_mode(
     return mode
 
 
-@partial(jax.jit, static_argnames="num_steps")
+@eqx.filter_jit
 def _lbfgs(
-    grad: Minibatch, position: Position, data: Data, num_steps: int, tolerance: Any
+    grad: Minibatch, position: Position, data: Data, num_steps: int, tolerance: Array
 ) -> Position:
     size, solver = max(as_shard(data).size, 1), optax.lbfgs()
+    dtype = jnp.result_type(*jax.tree.leaves(position))
 
     def loss(x: Position) -> Array:
-        return -exact_estimate(grad, x, data).logdensity / size
+        return (-exact_estimate(grad, x, data).logdensity / size).astype(dtype)
 
     def unfinished(carry: tuple) -> Array:
         _, _, gradient_norm, step = carry
@@ -127,8 +130,10 @@ def _lbfgs(
         )
         return optax.apply_updates(x, updates), state, optax.tree.norm(gradient), step + 1
 
-    start = (position, solver.init(position), jnp.array(jnp.inf), jnp.zeros((), jnp.int32))
-    return jax.lax.while_loop(unfinished, one, start)[0]
+    start = (position, solver.init(position), jnp.array(jnp.inf, dtype), jnp.zeros((), jnp.int32))
+    x = jax.lax.while_loop(unfinished, one, start)[0]
+    # where the density is zero no gradient leads away
+    return optax.tree.where(jnp.isfinite(loss(x)), x, optax.tree.full_like(x, jnp.nan))
 
 
 def exact_estimate(grad: Minibatch, position: Position, data: Data) -> Estimate:
@@ -159,9 +164,10 @@ def _descend(
         grad.check(position, first)
     size = grad.batcher.total if isinstance(grad.batcher, Given) else leading_axis(first)
     carry = position, rule.init(position), grad.init(key, position, first)
-    run = partial(_steps, key, grad, rule=rule, size=float(max(size, 1)), streamed=streamed)
+    scale = jnp.asarray(max(size, 1), jnp.result_type(float))
+    run = partial(_steps, key, grad, rule=rule, size=scale, streamed=streamed)
     if not streamed:
-        return run(carry, source, (0, num_steps))[0]
+        return run(carry, source, jnp.array([0, num_steps]))[0]
     done = 0
     while done < num_steps:
         most = source.max_batches
@@ -170,19 +176,19 @@ def _descend(
         except StopIteration:
             warnings.warn(f"the data ended after {done} steps of {num_steps}", stacklevel=3)
             break
-        carry, done = run(carry, batches, (done, num)), done + num
+        carry, done = run(carry, batches, jnp.array([done, num])), done + num
     return carry[0]
 
 
-@partial(jax.jit, static_argnames=("rule", "streamed"))
+@eqx.filter_jit
 def _steps(
     key: Any,
     grad: Minibatch,
     carry: tuple,
     data: Data,
-    span: tuple[Any, Any],
+    span: Int[Array, "2"],
     rule: optax.GradientTransformation,
-    size: Any,
+    size: Array,
     streamed: bool,
 ) -> tuple:
     """Steps from an index on, so many; of a stream, `data` has a batch for each."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,8 @@ import optax
 from jaxtyping import PyTree
 
 from .. import _checks, _tree
-from .._types import BatchEstimator, Data, Estimate, Position
+from .._estimators import BatchEstimator, Estimate
+from .._types import Data, Position
 from ..batching import Given
 from ..collective import Shard, leading_axis
 from ..gradients import Minibatch
@@ -171,7 +173,7 @@ def sum_of_pass(
         size = leading_axis(batch)
         num_items, num_rows = num_items + size, max(num_rows, size)
         items = jax.tree.map(partial(padded, num_rows=num_rows), batch)
-        part = _full(grad, position, Shard(items, size, 0, size))
+        part = _full(grad, position, jax.tree.map(jnp.asarray, Shard(items, size, 0, size)))
         part = jax.tree.map(lambda x: np.asarray(x, np.float64), part)
         total = part if total is None else jax.tree.map(np.add, total, part)
     if total is None:
@@ -179,7 +181,7 @@ def sum_of_pass(
     return total, num_items
 
 
-@jax.jit
+@eqx.filter_jit
 def _full(grad: BatchEstimator, position: Position, data: Data) -> Estimate:
     return grad.full(position, data)
 

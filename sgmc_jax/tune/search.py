@@ -11,9 +11,10 @@ from typing import Any
 import jax
 
 from .. import _checks, _tree
+from .._estimators import Estimator
 from .._frames import without_frames
 from .._functions import must_take
-from .._types import Data, Estimator, Kernel, Position
+from .._types import Data, Kernel, Position
 from ..combinators import require_kernel
 from ..model import Model
 from .arms import Setting, Tuned

@@ -8,7 +8,8 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from ... import _checks
-from ..._types import Estimate, Kernel, Position
+from ..._estimators import Estimate
+from ..._types import Kernel, Position
 from ...batching import Full
 from ...gradients import Minibatch
 from ...model import Model

@@ -12,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ... import _checks, _returned
-from ..._types import Estimate, Position
+from ..._estimators import Estimate
+from ..._types import Position
 from ...arrays import product
 from ...bessel import log_bessel_series
 from ...model import Model

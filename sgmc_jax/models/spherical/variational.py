@@ -13,7 +13,8 @@ from jax.scipy.special import digamma, gammaln
 from jaxtyping import Array, Float
 
 from ... import _checks
-from ..._types import Data, Estimate, Kernel, Key, Position, as_keys
+from ..._estimators import Estimate
+from ..._types import Data, Kernel, Key, Position, as_keys
 from ...arrays import product
 from ...bessel import bessel_ratio, log_bessel_series
 from ...collective import as_shard
