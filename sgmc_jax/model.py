@@ -77,9 +77,8 @@ class Model(ItemSum):
 
     def logdensity(self, position: Position, data: PyTree) -> Array:
         """The log posterior density with all of the data, up to a constant."""
-        if not jax.tree.leaves(data):
-            return self._logprior(position)
-        return self._logprior(position) + jnp.sum(self._logliks(position, data))
+        prior, some = self._logprior(position), jax.tree.leaves(data)
+        return prior + jnp.sum(self._logliks(position, data)) if some else prior
 
     def constrain(self, position: Position) -> Position:
         """Draws, with any leading axes, in the coordinates that users think in."""
