@@ -9,6 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.core
+import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from . import _tree
@@ -176,11 +178,15 @@ class Kernel(eqx.Module):
         """Raise if a concrete position or data is unfit; called once at the door of `sample`."""
 
     def __iter__(self) -> Iterator[Callable]:
-        yield self.init
-        yield self.step
+        # not the bound methods, which have no hash while something is traced
+        yield lambda key, position, data: self.init(key, position, data)
+        yield lambda key, state, data: self.step(key, state, data)
 
     def __hash__(self) -> int:
-        # `jax.jit` hashes methods by their kernel, and arrays have no hash; equality compares them
+        # `jax.jit` hashes a method by its kernel, and compares arrays where hashes agree, which
+        # cannot be done with what is traced
+        if isinstance(jnp.zeros(()), jax.core.Tracer):
+            raise TypeError("a kernel has no hash while something is traced")
         return hash((type(self), jax.tree.structure(self)))
 
     @staticmethod

@@ -255,8 +255,6 @@ class Splitting(Kernel):
 
         scheduled = h if callable(self.step_size) else None
         clipped = add_counts(phase.clipped, None if gradient is None else gradient.clipped)
-        if clipped is not None:  # in the mean over steps, where infos are merged
-            clipped = jnp.asarray(clipped, jnp.result_type(float))
         if phase.momentum is not None:
             square = self.space.squared_norm(phase.position, phase.momentum)
             excess = square / self.space.dim(phase.position) - temperature

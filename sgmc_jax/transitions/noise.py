@@ -241,8 +241,9 @@ class NoisyTransition(CorrectedTransition):
 
 
 def add_counts(*counts: Array | None) -> Array | None:
-    """The sum of the counts that are made; `None` if there is none."""
-    made = [count for count in counts if count is not None]
+    """The sum of the counts that are made, a float: of several steps infos have the mean; `None` if
+    there is none."""
+    made = [jnp.asarray(count, jnp.result_type(float)) for count in counts if count is not None]
     return sum(made[1:], made[0]) if made else None
 
 
