@@ -55,6 +55,7 @@ class Contract(NamedTuple):
             the data is a stream of them.
         subtracts: whether it subtracts the noise of batches, which must then be independent.
         refreshing, retargeting: what `refresh` and `retarget` cost.
+        free: whether its positions are all of R^n, and no manifold or set with a boundary.
 
     Example:
         >>> turns = Contract.join([Contract(capacity=16, streams=True), Contract(capacity=32)])
@@ -71,6 +72,7 @@ class Contract(NamedTuple):
     subtracts: bool = False
     refreshing: Cost = Cost()
     retargeting: Cost = Cost()
+    free: bool = True
 
     def after(self, renewal: Cost) -> Contract:
         """That of a step before which the state is brought up to date."""
@@ -90,6 +92,7 @@ class Contract(NamedTuple):
             cost=reduce(Cost.plus, costs) if len(costs) == len(contracts) else None,
             moves=max((contract.moves for contract in contracts), default=0),
             subtracts=any(contract.subtracts for contract in contracts),
+            free=all(contract.free for contract in contracts),
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import xlogy
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 _STIRLING_FROM = 16.0
+_FROM = 30.0  # counts from which on saddle points are taken
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
@@ -71,7 +73,10 @@ def _ratio(y: Array, x: Array, of_y: Array, of_x: Array) -> tuple[Array, Array]:
     """The logarithms of y / x, and of (y + 1) ... (y + 7) over that of x; where moved."""
     tiny = lambda z, some: some & (z < 1e-30)  # times 2^40, lest a ratio overflow
     first = lambda z, some: jnp.where(tiny(z, some), z * 2.0**40, jnp.where(some, z, 1.0))
-    others = lambda z, some: jnp.where(some, math.prod(z + j for j in range(1, 8)), 1.0)
+    some_of = lambda z, some: jnp.where(some, z, 1.0)  # others would overflow in the derivatives
+    others = lambda z, some: jnp.where(
+        some, math.prod(some_of(z, some) + j for j in range(1, 8)), 1.0
+    )
     scale = tiny(x, of_x).astype(x.dtype) - tiny(y, of_y).astype(x.dtype)
     log_first = jnp.log(first(y, of_y) / first(x, of_x)) + 40 * math.log(2) * scale
     return log_first, jnp.log(others(y, of_y) / others(x, of_x))
@@ -109,8 +114,8 @@ _FLAT = 39.0  # the integrands below are 1 to double precision that far below th
 def exponential_integral(log_y: ArrayLike) -> Array:
     """E_1(y) at y = exp(log_y), the integral of e^-t / t over t > y, to a part in 1e6 or better.
 
-    With t = e^s it is that of exp(-e^s), by 16 panels of Gauss and Legendre's rule up to s = 5;
-    below s = -39 the integrand is 1.
+    With t = e^s it is that of exp(-e^s), by 16 panels of Gauss and Legendre's rule up to where it
+    is 1e-17 of what it is at y, or at 1; below s = -39 the integrand is 1.
 
     Example:
         >>> round(float(exponential_integral(0.0)), 5)
@@ -121,7 +126,113 @@ def exponential_integral(log_y: ArrayLike) -> Array:
     """
     log_y = jnp.asarray(log_y)
     log_y = log_y.astype(jnp.result_type(log_y, float))
-    return _tail_integral(lambda s: jnp.exp(-jnp.exp(s)), log_y, 5.0)
+    return _tail_integral(lambda s: jnp.exp(-jnp.exp(s)), log_y, _end_of_gamma(log_y))
+
+
+def incomplete_gamma_tail(log_y: ArrayLike, power: ArrayLike) -> Array:
+    """Gamma(-d, y) at y = exp(log_y), the integral of t^(-1-d) e^-t over t > y, for d in (0, 1).
+
+    To a part in 1e6 or better, also for small d, where it is nearly `exponential_integral`: by the
+    same panels, and below s = -39, where e^-t is 1, in closed form.
+
+    Example:
+        >>> round(float(incomplete_gamma_tail(0.0, 0.5)), 5)  # 2 / e - 2 Gamma(1/2, 1)
+        0.17815
+
+    Reference:
+        Abramowitz and Stegun (1964), 6.5.3.
+    """
+    log_y, d = jnp.broadcast_arrays(jnp.asarray(log_y), jnp.asarray(power))
+    dtype = jnp.result_type(log_y, d, float)
+    log_y, d = log_y.astype(dtype), d.astype(dtype)
+    value = lambda s: jnp.exp(-jnp.exp(s) - d[..., None] * s)
+    end = _end_of_gamma(log_y)
+    above = _panels(value, jnp.clip(log_y, -_FLAT, end), end)
+    below = jnp.minimum(log_y + _FLAT, 0)
+    return above + jnp.exp(_FLAT * d) * jnp.expm1(-d * below) / d
+
+
+def _end_of_gamma(log_y: Array) -> Array:
+    """From where on exp(-e^s) is 1e-17 of exp(-y), and of its value at s = 0."""
+    return jnp.log(jnp.minimum(jnp.exp(log_y), 1e3) + 40.0)
+
+
+def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Array:
+    """log P(k) of a Poisson law, k log r - r - log k!, in digits of its own also at large rates.
+
+    In float32 the terms cancel, at r = 1e6 to a unit of the whole: where k and r are large,
+
+        -r phi((k - r) / r) - log k! + k log k - k,   phi(y) = (1 + y) log(1 + y) - y.
+
+    The derivative with respect to log r is k - r.
+
+    Example:
+        >>> round(float(log_poisson(2, 0.0)), 4)  # log(1 / 2e)
+        -1.6931
+
+    Reference:
+        Loader (2000), Fast and accurate computation of binomial probabilities.
+    """
+    k, log_rate = jnp.broadcast_arrays(jnp.asarray(count), jnp.asarray(log_rate))
+    dtype = jnp.result_type(log_rate, float)
+    k, log_rate = k.astype(dtype), log_rate.astype(dtype)
+    rate = jnp.exp(log_rate)
+    plain = jnp.where(k > 0, k * log_rate, 0.0) - rate
+    far = (k > _FROM) & (rate > 1) & (rate < jnp.inf)
+    big, r = jnp.where(far, k, _FROM), jnp.where(far, rate, _FROM)
+    near = -_deviance(big, r) - log_stirling(big)
+    factorial = jnp.where(k > 1, jax.lax.lgamma(k + 1), 0.0)  # of 1 it would be rounded
+    value = jnp.where(far, near, plain - factorial)
+    plain = jnp.where(jnp.isfinite(plain), plain, 0.0)  # for its derivative alone
+    return jax.lax.stop_gradient(value) + (plain - jax.lax.stop_gradient(plain))
+
+
+def log_negative_binomial(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Array:
+    """log P(k), k ~ Poisson(l), l ~ Gamma(size, rate), in digits of its own also for large k.
+
+    With n the size and p = rate / (1 + rate), where k and n are large,
+
+        log(n / (n + k)) + log(2 pi (n + k) / ...) / 2 - D(n, (n + k) p) - D(k, (n + k) (1 - p)),
+
+    D(x, m) = m phi((x - m) / m), and remainders of Stirling's formula, as `log_poisson`.
+
+    Example:
+        >>> round(float(log_negative_binomial(0, 5.0, 3.0)), 4)  # 5 log(3 / 4)
+        -1.4384
+
+    Reference:
+        Loader (2000), Fast and accurate computation of binomial probabilities.
+    """
+    k, n, rate = jnp.broadcast_arrays(*map(jnp.asarray, (count, size, rate)))
+    dtype = jnp.result_type(n, rate, float)
+    k, n, rate = k.astype(dtype), n.astype(dtype), rate.astype(dtype)
+    plain = log_rising_factorial(n, k) - n * jnp.log1p(1 / rate) - k * jnp.log1p(rate)
+    far = (k > _FROM) & (n > _FROM)
+    big, m = jnp.where(far, k, _FROM), jnp.where(far, n, _FROM)
+    both, odds = big + m, 1 / (1 + rate)
+    near = -_deviance(m, both * (rate * odds)) - _deviance(big, both * odds)
+    near = near + _remainder(both) - _remainder(m) - _remainder(big)
+    near = near + (jnp.log(m / both) - jnp.log(2 * math.pi * big)) / 2
+    return jnp.where(far, near, plain - jax.lax.lgamma(k + 1))
+
+
+def _deviance(x: Array, mean: Array) -> Array:
+    return mean * phi((x - mean) / mean)
+
+
+def phi(y: Array) -> Array:
+    """(1 + y) log(1 + y) - y for y >= -1, by a series where y is small."""
+    series = jnp.zeros_like(y)
+    for n in range(13, 1, -1):
+        series = series * y + (-1 if n % 2 else 1) / (n * (n - 1))
+    small = jnp.abs(y) < 0.1
+    far = jnp.where(small, 1.0, y)
+    return jnp.where(small, series * y**2, xlogy(1 + far, 1 + far) - far)
+
+
+def log_stirling(k: Array) -> Array:
+    """log k! - k log k + k, for k >= 8."""
+    return jnp.log(2 * math.pi * k) / 2 + _remainder(k)
 
 
 def softplus_tail(x: ArrayLike, power: ArrayLike) -> Array:
@@ -146,11 +257,15 @@ def softplus_tail(x: ArrayLike, power: ArrayLike) -> Array:
     )
 
 
-def _tail_integral(function: Callable, begin: Array, end: float) -> Array:
+def _tail_integral(function: Callable, begin: Array, end: ArrayLike) -> Array:
     """The integral from `begin` on of a function that is 1 below -39, and 0 above `end`."""
-    first = jnp.clip(begin, -_FLAT, end)
+    return jnp.maximum(-_FLAT - begin, 0) + _panels(function, jnp.clip(begin, -_FLAT, end), end)
+
+
+def _panels(function: Callable, first: Array, end: ArrayLike) -> Array:
+    """The integral of a function from `first` to `end`."""
     width = (end - first) / _PANELS
-    nodes = (np.arange(_PANELS)[:, None] + (_NODES + 1) / 2).ravel().astype(begin.dtype)
-    weights = np.tile(_WEIGHTS / 2, _PANELS).astype(begin.dtype)
+    nodes = (np.arange(_PANELS)[:, None] + (_NODES + 1) / 2).ravel().astype(first.dtype)
+    weights = np.tile(_WEIGHTS / 2, _PANELS).astype(first.dtype)
     values = function(first[..., None] + width[..., None] * nodes)
-    return jnp.maximum(-_FLAT - begin, 0) + width * jnp.sum(weights * values, axis=-1)
+    return jnp.asarray(width * jnp.sum(weights * values, axis=-1))

@@ -276,7 +276,8 @@ class Splitting(Kernel):
         cost, subtracts = times(estimates, self.grad.cost), given or self.grad.tells_covariance
         carried = (self.grad.cost if self._carries else None) or Cost()
         renewal = {"refreshing": carried, "retargeting": carried.plus(self.grad.renewal)}
-        return own._replace(cost=cost, subtracts=subtracts, **renewal)
+        free = self.space.flat and not any(piece.bounded for piece in self.pieces.values())
+        return own._replace(cost=cost, subtracts=subtracts, free=free, **renewal)
 
     def finite(self, state: SplittingState) -> Array:
         return _tree.all_finite((state.position, state.momentum))
@@ -291,6 +292,9 @@ class Splitting(Kernel):
                 first = _checks.scheduled(name, schedule, jnp.zeros((), jnp.int32))
                 _checks.positive(f"{name}(0)", first, zero=True)
         self.space.check(position)
+        if any(piece.uses_momentum for piece in self.pieces.values()):
+            if not self.space.dim(position):
+                raise ValueError("position must be of a space with a dimension to move in, got 0")
         first = jnp.zeros((), jnp.int32)
         h = _checks.scheduled("step_size", self.step_size, first)
         for letter, piece in self.pieces.items():

@@ -14,8 +14,13 @@ from .. import _checks
 from .bijector import Bijector, length
 
 
+def _positive(log_x: Array) -> Array:
+    """exp(log_x), but not 0, where a density may be infinite."""
+    return jnp.maximum(jnp.exp(log_x), jnp.finfo(log_x.dtype).tiny)
+
+
 class Exp(Bijector):
-    """Positive numbers: x = exp(z).
+    """Positive numbers: x = exp(z), and no smaller than the smallest one that has all its digits.
 
     Example:
         >>> float(Exp().forward(jnp.zeros(()))), float(Exp().inverse(jnp.ones(())))
@@ -23,7 +28,7 @@ class Exp(Bijector):
     """
 
     def forward(self, z: Array) -> Array:
-        return jnp.exp(z)
+        return _positive(z)
 
     def inverse(self, x: Array) -> Array:
         return jnp.log(x)
@@ -42,7 +47,9 @@ class _HalfLine(Bijector):
         _checks.finite("bound", self.bound)
 
     def forward(self, z: Array) -> Array:
-        return _fitted("bound", self.bound, z) + self.sign * jnp.exp(z)
+        bound = _fitted("bound", self.bound, z)
+        x, beside = bound + self.sign * _positive(z), jnp.nextafter(bound, self.sign * jnp.inf)
+        return jnp.maximum(x, beside) if self.sign > 0 else jnp.minimum(x, beside)
 
     def inverse(self, x: Array) -> Array:
         return jnp.log(self.sign * (x - _fitted("bound", self.bound, x)))
@@ -145,7 +152,7 @@ class StickBreaking(Bijector):
         taken, left = self._log_shares(z)
         none = jnp.zeros((*z.shape[:-1], 1), z.dtype)
         before = jnp.concatenate([none, left], axis=-1)
-        return jnp.exp(before + jnp.concatenate([taken, none], axis=-1))
+        return _positive(before + jnp.concatenate([taken, none], axis=-1))
 
     def inverse(self, x: Array) -> Array:
         length(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,7 +173,8 @@ def _named_columns(
     """Rows of numbers, and the names of their columns."""
     names = getattr(data, "columns", None) if columns is None else columns
     values = _checks.on_host(what, without_frames(what, data))
-    if columns is not None and not isinstance(columns, Sequence | np.ndarray):
+    listed = hasattr(columns, "__len__") and getattr(columns, "ndim", 1) == 1
+    if columns is not None and (isinstance(columns, str | Mapping | Set) or not listed):
         raise TypeError(f"columns must be a list of names, got {_checks.shown(columns)}")
     if values.dtype.kind not in "buif" or values.ndim not in (1, 2) or not len(values):
         raise ValueError(

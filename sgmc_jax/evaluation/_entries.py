@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from .. import _checks
 from ..arrays import product
 
+_BEYOND = 1e-3  # the probability of larger entries that is told
 _NUMBERS = 2**22  # differences of items and sums of features at once
 
 
@@ -66,3 +70,17 @@ def _by_item(law: Law, items: Float[Array, "n D"], reduce: Callable) -> Array:
         return reduce(scores, choices.astype(scores.dtype))
 
     return jax.lax.map(one, items, batch_size=max(1, _NUMBERS // (base**num * dim)))
+
+
+def tell_of_larger(counts: Any, weights: Array, most: int) -> None:
+    """Warn if entries above the largest that is thought of are not rare by concrete weights."""
+    each = counts.log_prob(jnp.arange(most + 1)[:, None], jnp.log(weights))
+    if counts.dtype == jnp.bool_ or not _checks.is_concrete(each):
+        return
+    beyond = np.max(1 - np.exp(np.logaddexp.reduce(np.asarray(each))), initial=0.0)
+    if beyond > _BEYOND:
+        warnings.warn(
+            f"entries above most={most}, which are left out, have a probability of up to "
+            f"{beyond:.2g} by their weights: give a larger most",
+            stacklevel=4,
+        )

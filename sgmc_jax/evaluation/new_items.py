@@ -21,7 +21,7 @@ from ..processes.counts import Bernoulli, BoundedCounts, CountLikelihood, Negati
 from ..processes.gamma_poisson import logarithmic
 from ..random import poisson
 from ._arrays import floating
-from ._entries import log_density, log_noise, mean_entries
+from ._entries import log_density, log_noise, mean_entries, tell_of_larger
 
 _SUMS = 2**16  # choices of all entries that are summed out
 _MOST = 7  # the largest entry that is thought of, where there is no other bound
@@ -128,6 +128,7 @@ class NewItems(eqx.Module):
                 _checks.positive(name, value, zero=name == "births")
         if self.birth_ratio is not None and _checks.certainly(lambda p: p >= 1, self.birth_ratio):
             raise ValueError(f"birth_ratio must be below 1, got {self.birth_ratio}")
+        tell_of_larger(self.counts, self.weights, self._most)
 
     @classmethod
     def of(

@@ -128,6 +128,8 @@ def perplexity(
         proportions = floating("proportions", proportions, "G", topics.shape[1])[None]
     topics = floating("topics", topics, "S", "K", "V")
     num, capacity, vocabulary = topics.shape
+    if not num:
+        raise ValueError(f"topics must have one draw at least, got shape {topics.shape}")
     items, present = words("documents", documents, vocabulary)
     proportions = floating("proportions", proportions, num, len(items), capacity)
 

@@ -52,12 +52,12 @@ def spread(data: Any, clusters: Any) -> Spread:
 
 def items_of(data: Any) -> Float[np.ndarray, "n d"]:
     """Rows in double precision, of arrays or a frame."""
-    rows = np.asarray(without_frames("data", data))
+    rows = _checks.doubles("data", without_frames("data", data))
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or not rows.size:
         raise ValueError(f"data must be of shape (n, d), got shape {np.shape(data)}")
     check_rows(rows, rows.shape[1])
-    return rows.astype(np.float64)
+    return rows
 
 
 def shared_concentration(counts: Float[np.ndarray, " v"], number: float) -> float:

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from .. import _checks
 from ..arrays import product
 from ..random import log_gamma
-from ..special import log_rising_factorial
+from ..special import log_negative_binomial, log_rising_factorial
 from ._from_data import items_of
 from ._inputs import check_counts, positive_vector, row, rows
 from ._moments import FirstMoments, first_moments
@@ -131,7 +131,7 @@ class PoissonGamma(Family):
     def log_predictive_of(self, predictive: Gammas, item: Any) -> Array:
         shape, rate = predictive
         x = row(item, self.size).astype(shape.dtype)
-        return _log_ratio(shape, rate, x, jnp.ones_like(rate)) + self.log_base(x[None])
+        return jnp.sum(log_negative_binomial(x, shape, rate), axis=-1)
 
     def log_marginal(self, stats: FirstMoments) -> Array:
         own = cast(self, stats.total)

@@ -52,6 +52,8 @@ def check_topics(name: str, log_topics: Any, num_topics: int, vocabulary: int) -
             f"{name} must be a floating array of shape ({num_topics}, {vocabulary}), topics and "
             f"words, as LDA.start gives, got {dtype} of shape {shape}"
         )
+    if 0 in shape:
+        raise ValueError(f"{name} must have one draw at least, got shape {shape}")
     if not concrete:
         return
     values = np.asarray(array)

@@ -35,7 +35,14 @@ def as_draws(draws: PyTree, like: PyTree) -> PyTree:
         leads.add(jnp.shape(draw)[:lead])
     if len(leads) > 1:
         raise ValueError(f"draws must have the same leading axes in every leaf, got {leads}")
+    if any(0 in lead for lead in leads):
+        raise ValueError(f"draws must be one at least, got leading axes of {leads.pop()}")
     return jax.tree.map(lambda draw, one: jnp.reshape(draw, (-1, *one.shape)), draws, like)
+
+
+def _wide(x: Array) -> Array:
+    """In single precision at least: sums of half precision would stop growing."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
 @eqx.filter_jit
@@ -43,10 +50,10 @@ def mean_response(model: Any, draws: PyTree, x: PyTree) -> Array:
     """The mean over the draws of `model.response(position, x)`."""
 
     def add(total: Array, position: Position) -> tuple[Array, None]:
-        return total + model.response(position, x), None
+        return total + _wide(model.response(position, x)), None
 
     first, rest = jax.tree.map(lambda d: d[0], draws), jax.tree.map(lambda d: d[1:], draws)
-    total, _ = jax.lax.scan(add, model.response(first, x), rest)
+    total, _ = jax.lax.scan(add, _wide(model.response(first, x)), rest)
     return total / len(jax.tree.leaves(draws)[0])
 
 
@@ -55,8 +62,8 @@ def log_loss(model: Model, draws: PyTree, data: PyTree) -> Float[Array, ""]:
     """`-mean_i log mean_s p(y_i | draw_s)`."""
 
     def add(total: Array, position: Position) -> tuple[Array, None]:
-        return jnp.logaddexp(total, model.loglik_batch(position, data)), None
+        return jnp.logaddexp(total, _wide(model.loglik_batch(position, data))), None
 
     first, rest = jax.tree.map(lambda d: d[0], draws), jax.tree.map(lambda d: d[1:], draws)
-    total, _ = jax.lax.scan(add, model.loglik_batch(first, data), rest)
+    total, _ = jax.lax.scan(add, _wide(model.loglik_batch(first, data)), rest)
     return -jnp.mean(total - jnp.log(float(len(jax.tree.leaves(draws)[0]))))

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..arrays import product
 from ._regression import LabelRegression, simulate_rows
 
 
@@ -58,7 +59,7 @@ class LogisticRegression(LabelRegression):
 
     def response(self, position: Float[Array, " d"], x: Float[Array, "n d"]) -> Float[Array, " n"]:
         """The probability of label 1 of each item."""
-        return jax.nn.sigmoid(x @ position)
+        return jax.nn.sigmoid(product(x, position))
 
     def simulate(
         self,

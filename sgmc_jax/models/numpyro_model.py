@@ -112,6 +112,14 @@ def from_numpyro(
     return NumpyroModel(density, bijections, point)
 
 
+def _plain(x: Any) -> Any:
+    """A whole number or a truth of numpy's as Python's: it may be a size, which is static."""
+    number = isinstance(x, np.generic | np.ndarray | jax.Array) and jnp.ndim(x) == 0
+    if number and _checks.is_concrete(x) and jnp.result_type(x).kind in "biu":
+        return x.item()
+    return x
+
+
 class NumpyroDensity(Model):
     """The log density of a numpyro model in the coordinates of its sites, split over its items."""
 
@@ -123,6 +131,7 @@ class NumpyroDensity(Model):
 
     def __init__(self, function: Callable, sites: Items | None, rows: dict, fixed: dict):
         arrays = (float, np.ndarray, np.generic, jax.Array)
+        fixed = jax.tree.map(_plain, fixed)
         dynamic, static = eqx.partition(fixed, lambda x: isinstance(x, arrays))
         self.function, self.sites = function, sites
         self.fixed = jax.tree.map(jnp.asarray, dynamic)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .. import _checks
+from ..arrays import product
 from ._regression import LabelRegression, simulate_rows
 
 
@@ -64,7 +65,7 @@ class SoftmaxRegression(LabelRegression):
         self, position: Float[Array, "d k"], x: Float[Array, "n d"]
     ) -> Float[Array, "n k"]:
         """The probabilities of all labels of each item."""
-        return jax.nn.softmax(x @ position)
+        return jax.nn.softmax(product(x, position))
 
     def simulate(
         self,

@@ -154,7 +154,7 @@ class Bernoulli(_YesOrNo):
     below_one = True
 
     def log_prob(self, x: Array, log_theta: Array) -> Array:
-        return jnp.where(x > 0, log_theta, log1mexp(log_theta))
+        return _one_of_two(x, log_theta, log1mexp(log_theta))
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         # a weight may be rounded to 1
@@ -171,7 +171,7 @@ class OddsBernoulli(_YesOrNo):
     """
 
     def log_prob(self, x: Array, log_theta: Array) -> Array:
-        return jax.nn.log_sigmoid(jnp.where(x > 0, log_theta, -log_theta))
+        return _one_of_two(x, jax.nn.log_sigmoid(log_theta), jax.nn.log_sigmoid(-log_theta))
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         # m log theta - n log(1 + theta), of odds that may overflow too
@@ -253,6 +253,10 @@ def neighbours(entry: Array, uniform: Array) -> tuple[Array, Array]:
     # uniforms are fine near 0 alone, as a step up may have small odds
     down = uniform > 0.5
     return entry - down, jnp.where(down, 2 * uniform - 1, 2 * uniform)
+
+
+def _one_of_two(x: Array, log_one: Array, log_zero: Array) -> Array:
+    return jnp.where(x == 1, log_one, jnp.where(x == 0, log_zero, -jnp.inf))
 
 
 def xlogy_log(x: Array, log_y: Array) -> Array:

@@ -10,12 +10,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betaln, gammaincc, gammaln
+from jax.scipy.special import betaln, gammaln
 from jaxtyping import Array, Float
 
 from .. import _checks
 from .._checks import scalar
-from ..special import exponential_integral, log1mexp, softplus_tail
+from ..special import exponential_integral, incomplete_gamma_tail, log1mexp, softplus_tail
 
 _FLAT = 39.0  # e^-39 is nothing beside 1
 _PANELS = 64
@@ -107,7 +107,7 @@ class BetaProcess(RateMeasure):
     bounded = True
 
     def log_rate(self, log_theta: Array) -> Array:
-        return jnp.log(self.small) - log_theta + (self.concentration - 1) * log1mexp(log_theta)
+        return jnp.log(self.small) - log_theta + power(self.concentration - 1, log1mexp(log_theta))
 
     def log_density(self, s: Array) -> Array:
         return jnp.log(self.small) - self.concentration * jax.nn.softplus(s)
@@ -185,12 +185,10 @@ class GeneralizedGammaProcess(DiscountedMeasure):
         return self.log_front - (1 + self.discount) * log_theta - weight
 
     def tail(self, log_theta: Array) -> Array:
-        """By parts, with y = c theta: d Gamma(-d, y) = y^-d e^-y - Gamma(1 - d, y)."""
+        """a c Gamma(-d, c theta) / Gamma(1 - d)."""
         d, c = self.discount, self.concentration
-        y = c * jnp.exp(log_theta)
-        end = jnp.exp(self.log_front - d * log_theta - y)
-        rest = self.mass * c * gammaincc(1 - d, y)
-        return (end - rest) / d
+        front = self.mass * c * jnp.exp(-gammaln(1 - d))
+        return front * incomplete_gamma_tail(jnp.log(c) + log_theta, d)
 
 
 class StableBetaProcess(DiscountedMeasure):
@@ -222,7 +220,7 @@ class StableBetaProcess(DiscountedMeasure):
 
     def log_rate(self, log_theta: Array) -> Array:
         c, d = self.concentration, self.discount
-        return self.log_front - (1 + d) * log_theta + (c + d - 1) * log1mexp(log_theta)
+        return self.log_front - (1 + d) * log_theta + power(c + d - 1, log1mexp(log_theta))
 
     def log_density(self, s: Array) -> Array:
         power = -(self.concentration + self.discount) * jax.nn.softplus(s)
@@ -263,6 +261,11 @@ class BetaPrimeProcess(RateMeasure):
 
     def tail(self, log_theta: Array) -> Array:
         return self.small * softplus_tail(log_theta, self.concentration)
+
+
+def power(exponent: Array, log_x: Array) -> Array:
+    """The logarithm of a power, 0 of the power 0, also of 0."""
+    return jnp.where(exponent == 0, 0.0, exponent * jnp.where(exponent == 0, 0.0, log_x))
 
 
 def _rule(dtype: Any) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ from .measures import (
     RateMeasure,
     StableBetaProcess,
     check_measure,
+    power,
 )
 from .representation import MeasureSeries, at_least_one
 
@@ -61,13 +62,13 @@ class Rejection(MeasureSeries):
         """log rho(theta)."""
         measure, c = self.measure, self.measure.concentration
         # NaN where a concentration that was traced leaves the range: rho would be above 1
-        power = lambda c: jnp.where(c >= 1, c - 1, jnp.nan)
+        less = lambda c: jnp.where(c >= 1, c - 1, jnp.nan)
         if isinstance(measure, BetaProcess):
-            return power(c) * log1mexp(log_theta)
+            return power(less(c), log1mexp(log_theta))
         if isinstance(measure, StableBetaProcess):
-            return power(c + measure.discount) * log1mexp(log_theta)
+            return power(less(c + measure.discount), log1mexp(log_theta))
         if isinstance(measure, BetaPrimeProcess):
-            return -power(c) * jax.nn.softplus(log_theta)
+            return -power(less(c), jax.nn.softplus(log_theta))
         x = c * jnp.exp(log_theta)
         return jnp.log1p(x) - x if isinstance(measure, GammaProcess) else -x
 

@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from .. import _checks
+
 
 def accept(key: jax.Array, log_ratio: Float[Array, "*n"]) -> Bool[Array, "*n"]:
     """True with probability min(1, exp(log_ratio)), for each entry; never where that is NaN.
@@ -13,6 +15,8 @@ def accept(key: jax.Array, log_ratio: Float[Array, "*n"]) -> Bool[Array, "*n"]:
         >>> accept(jax.random.key(0), jnp.array([jnp.inf, -jnp.inf, jnp.nan])).tolist()
         [True, False, False]
     """
+    _checks.random_key(key)
+    log_ratio = _checks.as_real(log_ratio, "log_ratio")
     uniform = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
     # at times it is 0, which would accept anything: it stands for what lies below its first digit
     return passes(jnp.maximum(uniform, jnp.finfo(log_ratio.dtype).eps / 4), log_ratio)

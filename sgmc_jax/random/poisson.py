@@ -5,11 +5,11 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import xlogy
 from jax.typing import ArrayLike
 from jaxtyping import Array, Int32
 
 from .. import _checks
+from ..special import phi
 from ._rejection import first_accepted
 from .words import symmetric, uniform, word_keys, word_pair
 
@@ -145,12 +145,7 @@ def _log_probability(offset, whole, fraction):
     """log P(whole + offset) under the rate whole + fraction."""
     rate, k = whole + fraction, jnp.maximum(whole + offset, 0)
     y = jnp.maximum((offset - fraction) / rate, -1)
-    series = jnp.zeros_like(y)
-    for n in range(13, 1, -1):
-        series = series * y + (-1 if n % 2 else 1) / (n * (n - 1))
-    direct = xlogy(1 + y, 1 + y) - y
-    deviance = rate * jnp.where(jnp.abs(y) < 0.1, series * y**2, direct)
-    return -deviance - _log_stirling_gap(k)
+    return -rate * phi(y) - _log_stirling_gap(k)
 
 
 def _log_stirling_gap(k):

@@ -83,7 +83,7 @@ def _check(mean_direction: ArrayLike, shape: tuple[int, ...], concentration: Arr
     _checks.positive("concentration", concentration, zero=True)
     if _checks.is_concrete(mean_direction):
         error = np.abs(np.linalg.norm(np.asarray(mean_direction, float), axis=-1) - 1)
-        if not np.all(error <= _checks.slack(mean_direction)):
+        if not np.all(error <= _checks.slack(jnp.asarray(mean_direction))):
             raise ValueError(
                 "mean_direction must have unit length along its last axis, got a length off by "
                 f"{np.max(error):.2g}"

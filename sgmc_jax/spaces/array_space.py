@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from .. import _checks
 from .._types import Position
-from .space import Space, Vector
+from .space import Space, Vector, check_time
 
 
 class ArraySpace(Space):
@@ -67,6 +67,7 @@ class ArraySpace(Space):
         return jax.tree.map(self.gradient_array, x, g)
 
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
+        check_time(t)
         leaf = lambda x, v: self.flow_array(x, v, jnp.asarray(t, x.dtype))
         moved = jax.tree.map(leaf, x, v)
         return jax.tree.transpose(jax.tree.structure(x), jax.tree.structure((0, 0)), moved)

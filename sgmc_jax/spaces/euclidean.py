@@ -15,7 +15,7 @@ from .. import _checks, _returned, _tree
 from .._types import Position
 from ..arrays import product
 from ..random.normal import normal_like
-from .space import Space, Vector
+from .space import Space, Vector, check_time
 
 
 class Euclidean(Space):
@@ -85,6 +85,7 @@ class Euclidean(Space):
         return self._times(self._times(g, transposed=True))
 
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
+        check_time(t)
         return _tree.axpy(t, v, x), v
 
     def normal(self, key: Any, x: Position) -> Vector:

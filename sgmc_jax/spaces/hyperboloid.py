@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from ..random import normal
 from .array_space import ArraySpace
+from .sphere import length
 
 
 class Hyperboloid(ArraySpace):
@@ -60,7 +61,7 @@ class Hyperboloid(ArraySpace):
     def flow_array(
         self, x: Float[Array, "*b m"], v: Float[Array, "*b m"], t: Array
     ) -> tuple[Array, Array]:
-        speed = jnp.linalg.norm(_at_apex(x, v), axis=-1, keepdims=True)
+        speed = length(_at_apex(x, v))
         angle = speed * t
         cosh, sinh = jnp.cosh(angle), jnp.sinh(angle)
         ratio = jnp.where(angle == 0, 1, sinh / jnp.where(angle == 0, 1, angle))

@@ -48,7 +48,7 @@ class Positive(ArraySpace):
         self, x: Float[Array, "*n"], v: Float[Array, "*n"], t: Array
     ) -> tuple[Array, Array]:
         factor = jnp.exp(t * v / x)
-        return x * factor, v * factor
+        return jnp.maximum(x * factor, jnp.finfo(x.dtype).tiny), v * factor
 
     def normal_array(self, key: Any, x: Array) -> Array:
         return x * normal(key, x.shape, x.dtype)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from ..random import normal
 from .array_space import ArraySpace
-from .sphere import great_circle, tangent, unit
+from .sphere import great_circle, log_area, tangent, unit
 
 _LEAST = 1e-16  # of a coordinate of the sphere: its square is no denormal number, nor is 1 over it
 
@@ -81,6 +81,12 @@ class Simplex(ArraySpace):
 
     def log_element(self, x: Any) -> Array:
         return jnp.asarray(-sum(jnp.sum(jnp.log(leaf)) for leaf in jax.tree.leaves(x)) / 2)
+
+    def log_volume(self, x: Any) -> Array:
+        """That of the part of a sphere where all of sqrt(theta) is positive."""
+        halves = lambda shape: math.prod(shape) * math.log(2)
+        shapes = [leaf.shape for leaf in jax.tree.leaves(x)]
+        return jnp.asarray(sum(log_area(shape) - halves(shape) for shape in shapes))
 
     @staticmethod
     def log_dirichlet(theta: Float[Array, "*b K"], alpha: Any) -> Array:

@@ -91,6 +91,12 @@ class Space(eqx.Module):
         """Raise if a concrete `x` is off the space."""
 
 
+def check_time(t: Any) -> None:
+    """Raise unless it is one number: each coordinate would take one of an array of times."""
+    if jnp.ndim(t):
+        raise ValueError(f"t must be one number, got shape {jnp.shape(t)}: use jax.vmap for many")
+
+
 def as_space(space: Any) -> Space:
     """`space`; raises unless it is one."""
     if not isinstance(space, Space):

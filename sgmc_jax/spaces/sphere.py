@@ -51,10 +51,11 @@ class Sphere(ArraySpace):
         return unit(normal(key, x.shape, x.dtype))
 
     def nearest(self, x: Any) -> Any:
-        return jax.tree.map(unit, x)
+        # in units of the largest coordinate, whose square would overflow, or be nothing
+        return jax.tree.map(lambda x: unit(x / jnp.max(jnp.abs(x), axis=-1, keepdims=True)), x)
 
     def log_volume(self, x: Any) -> Array:
-        return jnp.asarray(sum(_log_area(leaf.shape) for leaf in jax.tree.leaves(x)))
+        return jnp.asarray(sum(log_area(leaf.shape) for leaf in jax.tree.leaves(x)))
 
     def dim_array(self, shape: tuple[int, ...]) -> int:
         return math.prod(shape[:-1]) * (shape[-1] - 1)
@@ -76,6 +77,13 @@ def unit(x: Array) -> Array:
     return x / jnp.linalg.norm(x, axis=-1, keepdims=True)
 
 
+def length(v: Array, axis: Any = -1) -> Array:
+    """The length of vectors, with a derivative of 0 at 0: what flows need of it there."""
+    square = jnp.sum(v * v, axis=axis, keepdims=True)
+    some = square > 0
+    return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1.0)), 0.0)
+
+
 def tangent(x: Array, v: Array) -> Array:
     """What of v is orthogonal to x, of length one."""
     return v - x * jnp.sum(x * v, axis=-1, keepdims=True)
@@ -83,14 +91,14 @@ def tangent(x: Array, v: Array) -> Array:
 
 def great_circle(x: Float[Array, "*b n"], v: Float[Array, "*b n"], t: Array) -> tuple[Array, Array]:
     """Where the great circle from x with velocity v is after time t, and its velocity there."""
-    speed = jnp.linalg.norm(v, axis=-1, keepdims=True)
+    speed = length(v)
     angle = speed * t
     sine, cosine = jnp.sin(angle), jnp.cos(angle)
     moved = unit(x * cosine + v * t * jnp.sinc(angle / jnp.pi))
     return moved, tangent(moved, v * cosine - speed * x * sine)
 
 
-def _log_area(shape: tuple[int, ...]) -> float:
+def log_area(shape: tuple[int, ...]) -> float:
     """The log area of as many spheres: 2 pi^(n/2) / Gamma(n/2) each."""
     *many, n = shape
     return math.prod(many) * (math.log(2) + n / 2 * math.log(math.pi) - math.lgamma(n / 2))

@@ -15,6 +15,7 @@ from ..arrays import product
 from ..arrays.expm import expm
 from ..random import normal
 from .array_space import ArraySpace
+from .sphere import length
 
 
 class Stiefel(ArraySpace):
@@ -54,9 +55,10 @@ class Stiefel(ArraySpace):
     def flow_array(
         self, x: Float[Array, "*b n p"], v: Float[Array, "*b n p"], t: Array
     ) -> tuple[Array, Array]:
-        p, tiny = x.shape[-1], jnp.finfo(x.dtype).tiny
+        p = x.shape[-1]
         # blocks of one size: V is taken in units of its own speed
-        speed = jnp.sqrt(jnp.sum(v * v, axis=(-2, -1), keepdims=True) / p) + tiny
+        speed = length(v, (-2, -1)) / p**0.5
+        speed = jnp.where(speed > 0, speed, 1.0)
         unit = v / speed
         turn = product(x.mT, v)
         turn = (turn - turn.mT) / 2
@@ -73,25 +75,25 @@ class Stiefel(ArraySpace):
         return self.project_array(x, normal(key, x.shape, x.dtype))
 
     def random_array(self, key: Any, x: Array) -> Array:
+        _check_shape("like", x.shape)
         return _polar(normal(key, x.shape, x.dtype))
 
     def nearest(self, x: Any) -> Any:
+        for leaf in jax.tree.leaves(x):
+            _check_shape("x", jnp.shape(leaf))
         return jax.tree.map(_polar, x)
 
     def log_volume(self, x: Any) -> Array:
         return jnp.asarray(sum(_log_volume(leaf.shape) for leaf in jax.tree.leaves(x)))
 
     def dim_array(self, shape: tuple[int, ...]) -> int:
+        _check_shape("x", shape)
         *many, n, p = shape
         return math.prod(many) * (n * p - p * (p + 1) // 2)
 
     def check_array(self, where: str, x: Any) -> None:
         shape = jnp.shape(x)
-        if len(shape) < 2 or shape[-1] > shape[-2]:
-            raise ValueError(
-                f"{where} must have shape (..., n, p) with p <= n for p orthonormal columns in "
-                f"R^n, got {shape}"
-            )
+        _check_shape(where, shape)
         value = np.asarray(x, np.float64)
         gram = np.swapaxes(value, -1, -2) @ value
         error = np.max(np.abs(gram - np.eye(shape[-1])), initial=0.0)
@@ -100,6 +102,14 @@ class Stiefel(ArraySpace):
                 f"{where} must have orthonormal columns, got an X'X that is off I by {error:.2g}; "
                 "Stiefel().nearest(x) has"
             )
+
+
+def _check_shape(where: str, shape: tuple[int, ...]) -> None:
+    if len(shape) < 2 or shape[-1] > shape[-2]:
+        raise ValueError(
+            f"{where} must have shape (..., n, p) with p <= n for p orthonormal columns in R^n, "
+            f"got {shape}"
+        )
 
 
 def _towards_polar(x: Array) -> Array:

@@ -19,6 +19,7 @@ class _Constraint(Transition):
     moves: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
 
     def check_position(self, position: Position) -> None:
         self.convex_set.check(position)

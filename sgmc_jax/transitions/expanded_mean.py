@@ -13,7 +13,9 @@ from jaxtyping import Array, PyTree
 from .. import _checks
 from .._estimators import Estimate
 from .._functions import function_of
+from .._types import Position
 from ..random.normal import normal_like
+from .total import check_simplices
 from .transition import Phase, Transition
 
 
@@ -40,6 +42,9 @@ class ExpandedMeanLangevin(Transition):
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
+
+    def check_position(self, position: Position) -> None:
+        check_simplices(position)
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         noise = normal_like(key, phase.position)

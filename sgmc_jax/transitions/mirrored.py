@@ -36,6 +36,7 @@ class MirroredLangevin(Transition):
     random: ClassVar[bool] = True
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
+    bounded: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
 

@@ -24,12 +24,17 @@ class _Total(Transition):
     straight: ClassVar[bool] = True
 
     def check_position(self, position: Position) -> None:
-        for path, leaf in jax.tree_util.tree_leaves_with_path(position):
-            if jnp.ndim(leaf) == 0:
-                raise ValueError(
-                    f"position{jax.tree_util.keystr(path)} must have a last axis, the simplex, "
-                    'got a scalar; scir(..., scale="none") samples gammas that make up no simplex'
-                )
+        check_simplices(position)
+
+
+def check_simplices(position: Position) -> None:
+    """Raise if a leaf has no last axis."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(position):
+        if jnp.ndim(leaf) == 0:
+            raise ValueError(
+                f"position{jax.tree_util.keystr(path)} must have a last axis, the simplex, "
+                'got a scalar; scir(..., scale="none") samples gammas that make up no simplex'
+            )
 
 
 class GammaTotal(_Total):

@@ -68,6 +68,8 @@ class Transition(eqx.Module):
     """Whether it needs a momentum."""
     straight: ClassVar[bool] = False
     """Whether it moves the position in straight lines, and so is right on R^n alone."""
+    bounded: ClassVar[bool] = False
+    """Whether the position stays within bounds, at which its density may be positive."""
     corrects: ClassVar[bool] = False
     """Whether its noise makes up for the field's, whose covariance is in the phase."""
 

@@ -259,6 +259,12 @@ def _racer(
         raise TypeError(f"make_kernel must be a function of ({wanted}), as grid: {error}") from None
     kernel = make_kernel(**setting)
     require_kernel(kernel)
+    if not kernel.contract(position).free:
+        raise ValueError(
+            "make_kernel must make kernels on all of R^n: on a manifold, or within bounds, the "
+            "kernel Stein discrepancy is not least for the target, and would choose by spread "
+            "alone; Transformed has coordinates without bounds for most supports"
+        )
     if cost is not None:
         step = cost(setting)
     else:

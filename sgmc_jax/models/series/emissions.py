@@ -14,6 +14,7 @@ from jaxtyping import Array, PyTree
 
 from ... import _checks, _returned
 from ..._functions import as_optional, function_of
+from ...special import log_poisson
 
 
 class Emission(eqx.Module):
@@ -138,7 +139,7 @@ class PoissonEmission(Emission):
         log_rate = _named(self, parameters, "log_rate")
         _one_shape("PoissonEmission", row, log_rate=log_rate)
         row = jnp.asarray(row, log_rate.dtype)
-        return jnp.sum(row * log_rate - jnp.exp(log_rate) - jax.lax.lgamma(row + 1))
+        return jnp.sum(log_poisson(row, log_rate))
 
     def check(self, rows: PyTree) -> None:
         _numbers("PoissonEmission", rows)

@@ -41,7 +41,7 @@ def forward(
     def row(predicted: Array, loglik: Array) -> tuple[Array, tuple[Array, Array]]:
         joint = predicted + loglik
         evidence = logsumexp(joint)
-        filtered = joint - evidence
+        filtered = joint - jnp.where(evidence > -jnp.inf, evidence, 0)  # of what cannot be: never
         return logsumexp(filtered[:, None] + log_transition, axis=0), (evidence, filtered)
 
     return jax.lax.scan(row, log_first, logliks)[1]
@@ -85,7 +85,10 @@ def most_likely(
 
     def row(best: Array, loglik: Array) -> tuple[Array, Array]:
         through = best[:, None] + log_transition
-        return jnp.max(through, axis=0) + loglik, jnp.argmax(through, axis=0)
+        new = jnp.max(through, axis=0) + loglik
+        # relative to the best: of a long path the sum would have no digits for what differs
+        most = jnp.max(new)
+        return new - jnp.where(most > -jnp.inf, most, 0), jnp.argmax(through, axis=0)
 
     logliks = logliks.astype(jnp.result_type(log_first, log_transition, logliks))
     best, came_from = jax.lax.scan(row, log_first + logliks[0], logliks[1:])

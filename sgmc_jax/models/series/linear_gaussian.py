@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ... import _checks, _returned
 from ..._types import Position
@@ -27,6 +28,7 @@ from .series_model import (
 
 _NAMES = ("transition", "state_noise", "observation", "observation_noise")
 _NOISES = ("state_noise", "observation_noise")
+_FEW_DIGITS = 0.01
 
 
 class LinearGaussianStateSpace(SeriesModel):
@@ -173,6 +175,20 @@ class LinearGaussianStateSpace(SeriesModel):
         emits = expected_log_normal(_outer(gaps, gaps) + spread, law.observation_noise)
         share = window.share.astype(moves.dtype)
         return with_gradient_of(product(share, filtered.predictive), product(share, moves + emits))
+
+    def check(self, position: Position, data: PyTree) -> None:
+        super().check(position, data)
+        law = self._law(position)
+        seen = kalman.congruent(law.observation, law.covariance)
+        ratio = jnp.trace(seen) / jnp.min(jnp.linalg.eigvalsh(law.observation_noise))
+        few = _FEW_DIGITS / jnp.finfo(ratio.dtype).eps
+        if _checks.certainly(lambda ratio: ratio > few, ratio):
+            warnings.warn(
+                f"the covariance of the first state is {float(ratio):.1g} times the noise of the "
+                f"observations, of which the filter keeps few digits in {ratio.dtype}: give a "
+                "narrower initial, or enable jax_enable_x64",
+                stacklevel=2,
+            )
 
     # -- states
 

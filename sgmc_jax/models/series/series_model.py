@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, PyTree
 
+from ... import _checks
 from ..._types import Position
 from ...batching import SeriesWindow
 from ...collective import leading_axis
@@ -88,6 +89,7 @@ def whole_series(series: PyTree) -> SeriesWindow:
     num = leading_axis(series, "series")
     if not num:
         raise ValueError("series must have at least one row")
+    _checks.finite("series", series)
     yes = jnp.ones((num,), bool)
     share = yes.astype(jnp.result_type(float))
     return SeriesWindow(jax.tree.map(jnp.asarray, series), share, yes, yes[0], yes[0])
