@@ -161,7 +161,7 @@ class Splitting(Kernel):
         _checks.scheduled("temperature", self.temperature, count)
         init_key, momentum_key = jax.random.split(keys.noise)
         momentum = temperature = None
-        if any(piece.uses_momentum for piece in self.pieces.values()):
+        if self._moves_momentum:
             momentum = self._draw_momentum(momentum_key, position, count)
             temperature = _checks.scheduled("temperature", self.temperature, count)
         auxiliary = _auxiliary(self.pieces, position)
@@ -287,14 +287,10 @@ class Splitting(Kernel):
 
     def check(self, position: Position, data: Data) -> None:
         _checks.real_position(position)
-        for name, schedule in (("step_size", self.step_size), ("temperature", self.temperature)):
-            if callable(schedule):
-                first = _checks.scheduled(name, schedule, jnp.zeros((), jnp.int32))
-                _checks.positive(f"{name}(0)", first, zero=True)
+        _check_first(step_size=self.step_size, temperature=self.temperature)
         self.space.check(position)
-        if any(piece.uses_momentum for piece in self.pieces.values()):
-            if not self.space.dim(position):
-                raise ValueError("position must be of a space with a dimension to move in, got 0")
+        if self._moves_momentum and not self.space.dim(position):
+            raise ValueError("position must be of a space with a dimension to move in, got 0")
         first = jnp.zeros((), jnp.int32)
         h = _checks.scheduled("step_size", self.step_size, first)
         for letter, piece in self.pieces.items():
@@ -318,8 +314,20 @@ class Splitting(Kernel):
         return [self.pieces[letter] for letter in self.word]
 
     @property
+    def _moves_momentum(self) -> bool:
+        return any(piece.uses_momentum for piece in self.pieces.values())
+
+    @property
     def _carries(self) -> bool:
         return carries(self._in_turn)
+
+
+def _check_first(**schedules: Any) -> None:
+    """Raise if the first value of a schedule is negative."""
+    for name, schedule in schedules.items():
+        if callable(schedule):
+            first = _checks.scheduled(name, schedule, jnp.zeros((), jnp.int32))
+            _checks.positive(f"{name}(0)", first, zero=True)
 
 
 def _auxiliary(pieces: dict[str, Transition], position: Position) -> dict[str, PyTree]:
