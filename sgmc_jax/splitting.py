@@ -20,7 +20,7 @@ from .spaces import Euclidean, Space
 from .spaces.space import as_space
 from .transitions import Phase, Transition, check_phase
 from .transitions.noise import add_counts
-from .transitions.word import carries, check_noise, check_word, num_estimates
+from .transitions.word import auxiliaries, carries, check_noise, check_word, num_estimates
 
 
 class SplittingState(NamedTuple):
@@ -164,7 +164,7 @@ class Splitting(Kernel):
         if self._moves_momentum:
             momentum = self._draw_momentum(momentum_key, position, count)
             temperature = _checks.scheduled("temperature", self.temperature, count)
-        auxiliary = _auxiliary(self.pieces, position)
+        auxiliary = auxiliaries(self.pieces, position)
         estimator = self.grad.init(init_key, position, data)
         state = SplittingState(position, momentum, auxiliary, None, estimator, count, temperature)
         return self._with_gradient(keys, state, data)
@@ -328,17 +328,6 @@ def _check_first(**schedules: Any) -> None:
         if callable(schedule):
             first = _checks.scheduled(name, schedule, jnp.zeros((), jnp.int32))
             _checks.positive(f"{name}(0)", first, zero=True)
-
-
-def _auxiliary(pieces: dict[str, Transition], position: Position) -> dict[str, PyTree]:
-    """What the pieces keep, as a chain begins."""
-    kept: dict[str, PyTree] = {}
-    for letter, piece in pieces.items():
-        own = piece.auxiliary(position)
-        if taken := sorted(own.keys() & kept.keys()):
-            raise ValueError(f"piece {letter!r} keeps {taken}, as another piece does")
-        kept |= own
-    return kept
 
 
 _ESTIMATES = 2**31 - 2  # folded in, apart from the letters' keys, which are the first few

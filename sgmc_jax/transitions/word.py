@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from jaxtyping import PyTree
+
 from .. import _checks
 from .._estimators import Estimator
+from .._types import Position
 from .transition import Transition
 
 
@@ -66,3 +69,14 @@ def num_estimates(pieces: list[Transition]) -> int:
         count += piece.uses_field and not fresh
         fresh = (fresh or piece.uses_field) and not piece.moves
     return count
+
+
+def auxiliaries(pieces: dict[str, Transition], position: Position) -> dict[str, PyTree]:
+    """What the pieces keep, as a chain begins."""
+    kept: dict[str, PyTree] = {}
+    for letter, piece in pieces.items():
+        own = piece.auxiliary(position)
+        if taken := sorted(own.keys() & kept.keys()):
+            raise ValueError(f"piece {letter!r} keeps {taken}, as another piece does")
+        kept |= own
+    return kept
