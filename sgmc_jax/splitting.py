@@ -161,7 +161,7 @@ class Splitting(Kernel):
         _checks.scheduled("temperature", self.temperature, count)
         init_key, momentum_key = jax.random.split(keys.noise)
         momentum = temperature = None
-        if self._moves_momentum:
+        if any(piece.uses_momentum for piece in self.pieces.values()):
             momentum = self._draw_momentum(momentum_key, position, count)
             temperature = _checks.scheduled("temperature", self.temperature, count)
         auxiliary = auxiliaries(self.pieces, position)
@@ -289,8 +289,7 @@ class Splitting(Kernel):
         _checks.real_position(position)
         _check_first(step_size=self.step_size, temperature=self.temperature)
         self.space.check(position)
-        if self._moves_momentum and not self.space.dim(position):
-            raise ValueError("position must be of a space with a dimension to move in, got 0")
+        _check_dimension(self.space, self.pieces, position)
         first = jnp.zeros((), jnp.int32)
         h = _checks.scheduled("step_size", self.step_size, first)
         for letter, piece in self.pieces.items():
@@ -314,12 +313,13 @@ class Splitting(Kernel):
         return [self.pieces[letter] for letter in self.word]
 
     @property
-    def _moves_momentum(self) -> bool:
-        return any(piece.uses_momentum for piece in self.pieces.values())
-
-    @property
     def _carries(self) -> bool:
         return carries(self._in_turn)
+
+
+def _check_dimension(space: Space, pieces: dict[str, Transition], position: Position) -> None:
+    if any(piece.uses_momentum for piece in pieces.values()) and not space.dim(position):
+        raise ValueError("position must be of a space with a dimension to move in, got 0")
 
 
 def _check_first(**schedules: Any) -> None:
