@@ -178,17 +178,7 @@ class LinearGaussianStateSpace(SeriesModel):
 
     def check(self, position: Position, data: PyTree) -> None:
         super().check(position, data)
-        law = self._law(position)
-        seen = kalman.congruent(law.observation, law.covariance)
-        ratio = jnp.trace(seen) / jnp.min(jnp.linalg.eigvalsh(law.observation_noise))
-        few = _FEW_DIGITS / jnp.finfo(ratio.dtype).eps
-        if _checks.certainly(lambda ratio: ratio > few, ratio):
-            warnings.warn(
-                f"the covariance of the first state is {float(ratio):.1g} times the noise of the "
-                f"observations, of which the filter keeps few digits in {ratio.dtype}: give a "
-                "narrower initial, or enable jax_enable_x64",
-                stacklevel=2,
-            )
+        _tell_of_few_digits(self._law(position))
 
     # -- states
 
@@ -341,3 +331,17 @@ def _definite(name: str, value: Array) -> None:
         raise ValueError(f"{name} must be symmetric, got {matrix}")
     if not np.min(np.linalg.eigvalsh(matrix)) > 0:
         raise ValueError(f"{name} must be positive definite, got {matrix}")
+
+
+def _tell_of_few_digits(law: LinearGaussianLaw) -> None:
+    """Warn if the first state is so wide that the filter's differences have few digits."""
+    seen = kalman.congruent(law.observation, law.covariance)
+    ratio = jnp.trace(seen) / jnp.min(jnp.linalg.eigvalsh(law.observation_noise))
+    most = _FEW_DIGITS / jnp.finfo(ratio.dtype).eps
+    if _checks.certainly(lambda ratio: ratio > most, ratio):
+        warnings.warn(
+            f"the covariance of the first state is {float(ratio):.1g} times the noise of the "
+            f"observations, of which the filter keeps few digits in {ratio.dtype}: give a "
+            "narrower initial, or enable jax_enable_x64",
+            stacklevel=3,
+        )
