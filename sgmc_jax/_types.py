@@ -186,7 +186,7 @@ class Kernel(eqx.Module):
         # `jax.jit` hashes a method by its kernel, and compares arrays where hashes agree, which
         # cannot be done with what is traced
         if isinstance(jnp.zeros(()), jax.core.Tracer):
-            raise TypeError("a kernel has no hash while something is traced")
+            return super().__hash__()  # of its fields: none, if there are arrays
         return hash((type(self), jax.tree.structure(self)))
 
     @staticmethod
@@ -198,7 +198,8 @@ class Kernel(eqx.Module):
             step: `(key, state, data) -> (state, info)`; `key` is one ordinary JAX key.
             refresh: `(key, state, data) -> state` after another kernel has moved its position: see
                 `Kernel.refresh`. By default a state that has more than its position is made anew by
-                `init`.
+                `init`, counters and scales that it has adapted too: what is right whatever the
+                position needs a `refresh` that keeps it.
         """
         return FunctionKernel(
             as_function(init, "init", ("key", "position", "data")),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
+import jax.core
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
@@ -282,7 +283,7 @@ def _check_arguments(given: dict[str, Any]) -> None:
     """Raise on arguments of `sample` that cannot be right, whatever the kernel."""
     require_kernel(given["kernel"])
     traced = [given[name] for name in ("key", "kernel", "position", "data")]
-    if not all(map(_checks.is_concrete, jax.tree.leaves(traced))):
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(traced)):
         raise TypeError(
             "sample cannot be traced: call it outside of jit and vmap, with num_chains for many "
             "chains and kernel_axis for many kernels, or use scan_kernel"

@@ -154,7 +154,7 @@ def incomplete_gamma_tail(log_y: ArrayLike, power: ArrayLike) -> Array:
 
 def _end_of_gamma(log_y: Array) -> Array:
     """From where on exp(-e^s) is 1e-17 of exp(-y), and of its value at s = 0."""
-    return jnp.log(jnp.minimum(jnp.exp(log_y), 1e3) + 40.0)
+    return jnp.log(jnp.exp(jnp.minimum(log_y, math.log(1e3))) + 40.0)
 
 
 def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Array:
@@ -183,7 +183,11 @@ def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Array:
     near = -_deviance(big, r) - log_stirling(big)
     factorial = jnp.where(k > 1, jax.lax.lgamma(k + 1), 0.0)  # of 1 it would be rounded
     value = jnp.where(far, near, plain - factorial)
-    plain = jnp.where(jnp.isfinite(plain), plain, 0.0)  # for its derivative alone
+    # its derivative alone, k - r, which is large where r overflows, and no NaN
+    most = 0.9 * math.log(float(jnp.finfo(dtype).max))
+    slope = jnp.where(jnp.isfinite(log_rate), log_rate, 0.0)
+    held = jax.lax.stop_gradient(jnp.clip(log_rate, -most, most) - slope) + slope
+    plain = jnp.where(k > 0, k * held, 0.0) - jnp.exp(held)
     return jax.lax.stop_gradient(value) + (plain - jax.lax.stop_gradient(plain))
 
 

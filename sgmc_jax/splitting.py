@@ -318,7 +318,8 @@ class Splitting(Kernel):
 
 
 def _check_dimension(space: Space, pieces: dict[str, Transition], position: Position) -> None:
-    if any(piece.uses_momentum for piece in pieces.values()) and not space.dim(position):
+    moves = any(piece.uses_momentum for piece in pieces.values())
+    if moves and not space.dim(_tree.strong(position)):
         raise ValueError("position must be of a space with a dimension to move in, got 0")
 
 

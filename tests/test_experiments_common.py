@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from experiments import common
+common = pytest.importorskip("experiments.common")
 
 
 @pytest.fixture

@@ -119,6 +119,7 @@ def test_poisson_densities_at_the_ends():
     np.testing.assert_allclose(log_poisson(0, -jnp.inf), 0)
     assert log_poisson(3, 200.0) == -jnp.inf and log_poisson(3, -300.0) < -800
     assert jnp.isfinite(jax.grad(log_poisson, 1)(0, -20.0))
+    assert jax.grad(log_poisson, 1)(3, 100.0) < -1e30 and jax.grad(exponential_integral)(95.0) == 0
 
 
 @pytest.mark.parametrize(

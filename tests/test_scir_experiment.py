@@ -87,7 +87,8 @@ def corpora(folder):
     both = {part + name: value for part in ("train_", "test_") for name, value in parts.items()}
     words = [f"word{i}" for i in range(12)]
     vocab = np.frombuffer("\n".join(words).encode(), np.uint8)
-    np.savez(folder / "newsgroups20.npz", vocab=vocab, **both)
+    groups = {part + "label": np.zeros(60, int) for part in ("train_", "test_")}
+    np.savez(folder / "newsgroups20.npz", vocab=vocab, **both, **groups)
     np.savez(folder / "cs_abstracts_2015_2020.npz", **parts)
     (folder / "vocab_gutenberg_7702.txt").write_text("\n".join(words[1:]))
     return counts

@@ -16,7 +16,8 @@ from .bijector import Bijector, length
 
 def _positive(log_x: Array) -> Array:
     """exp(log_x), but not 0, where a density may be infinite."""
-    return jnp.maximum(jnp.exp(log_x), jnp.finfo(log_x.dtype).tiny)
+    x = jnp.exp(log_x)
+    return jnp.maximum(x, jnp.finfo(x.dtype).tiny)
 
 
 class Exp(Bijector):
@@ -48,7 +49,8 @@ class _HalfLine(Bijector):
 
     def forward(self, z: Array) -> Array:
         bound = _fitted("bound", self.bound, z)
-        x, beside = bound + self.sign * _positive(z), jnp.nextafter(bound, self.sign * jnp.inf)
+        x = bound + self.sign * _positive(z)
+        beside = jnp.nextafter(jax.lax.stop_gradient(bound), self.sign * jnp.inf)
         return jnp.maximum(x, beside) if self.sign > 0 else jnp.minimum(x, beside)
 
     def inverse(self, x: Array) -> Array:
@@ -124,7 +126,8 @@ class Interval(Bijector):
         form = jnp.finfo(z.dtype)
         share = jnp.clip(jax.nn.sigmoid(z), form.tiny, 1 - form.epsneg)
         x = lower + (upper - lower) * share
-        return jnp.clip(x, jnp.nextafter(lower, upper), jnp.nextafter(upper, lower))
+        ends = jax.lax.stop_gradient((lower, upper))
+        return jnp.clip(x, jnp.nextafter(*ends), jnp.nextafter(*ends[::-1]))
 
     def inverse(self, x: Array) -> Array:
         lower, upper = _fitted("lower", self.lower, x), _fitted("upper", self.upper, x)

@@ -125,14 +125,13 @@ class SeriesWeights(Weights):
         used = counts > 0
         # any point will do for a free slot, whose moves mean nothing
         v, g = (jnp.where(used, shared["series"][name], 1.0) for name in ("v", "g"))
-        log_theta = jnp.where(used, shared["series"]["log_theta"], -1.0)
         # before the moves, which are at the new mass; no empty atom is known yet
         shared, g = self._redraw_mass(mass_key, shared, g, jnp.sum(used), num)
-        series = self.at(shared)
+        series, log_theta = self.at(shared), jnp.where(used, shared["series"]["log_theta"], -1.0)
         if isinstance(series, MeasureSeries):
             log_theta = self._moved_weights(move_key, series, stats, num, log_theta)
         else:
-            v, g = self._movedpoints_for(move_key, series, stats, num, v, g)
+            v, g = self._moved_points(move_key, series, stats, num, v, g)
             log_theta = series.log_tau(v, g)
         if series.lifts:
             # a Gibbs step on the points (V, g) of one weight: entries know the weight alone
@@ -173,7 +172,7 @@ class SeriesWeights(Weights):
         s, last = jax.lax.fori_loop(0, MOVES, step, start)
         return jnp.where(last > -jnp.inf, measure.log_weight(s), log_theta)
 
-    def _movedpoints_for(
+    def _moved_points(
         self, move_key: Any, series: Representation, stats: PyTree, num: Any, v: Array, g: Array
     ) -> tuple[Array, Array]:
         """Walks of log g, and V drawn from G, each accepted or not."""

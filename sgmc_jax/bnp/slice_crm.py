@@ -75,7 +75,8 @@ class SliceModel(LatentFeatures):
 
     def _own(self, start: Dist, process: FeatureProcess) -> Dist:
         """What a start of that process says of the family and of the features."""
-        others = process.start().keys() | self.process.start().keys()
+        mine, theirs = self.process.start().keys(), process.start().keys()
+        others = set() if mine == theirs else mine | theirs  # of another process mean another thing
         shared = {name: x for name, x in start.shared.items() if name not in others}
         return Dist(shared, start.local)
 

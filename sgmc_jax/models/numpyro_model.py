@@ -115,7 +115,8 @@ def from_numpyro(
 def _plain(x: Any) -> Any:
     """A whole number or a truth of numpy's as Python's: it may be a size, which is static."""
     number = isinstance(x, np.generic | np.ndarray | jax.Array) and jnp.ndim(x) == 0
-    if number and _checks.is_concrete(x) and jnp.result_type(x).kind in "biu":
+    whole = number and any(jnp.issubdtype(x.dtype, kind) for kind in (jnp.integer, jnp.bool_))
+    if whole and _checks.is_concrete(x):
         return x.item()
     return x
 

@@ -84,6 +84,8 @@ class Stiefel(ArraySpace):
         return jax.tree.map(_polar, x)
 
     def log_volume(self, x: Any) -> Array:
+        for leaf in jax.tree.leaves(x):
+            _check_shape("x", leaf.shape)
         return jnp.asarray(sum(_log_volume(leaf.shape) for leaf in jax.tree.leaves(x)))
 
     def dim_array(self, shape: tuple[int, ...]) -> int:

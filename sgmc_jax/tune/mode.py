@@ -64,7 +64,8 @@ def find_mode(
 
     Raises:
         TypeError: if `model` is not a `Model`, or streamed data has no passes and no `Given`.
-        FloatingPointError: if the optimiser diverged, or where it ended the density is zero.
+        FloatingPointError: if the optimiser diverged, or where the default one ended the density is
+            zero.
 
     Example:
         >>> import jax, jax.numpy as jnp

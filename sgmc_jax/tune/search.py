@@ -85,7 +85,8 @@ def grid_search(
 
     Raises:
         ValueError: if the budget is too small, or the log posterior is not curved downwards at the
-            position and no scale is given.
+            position and no scale is given; if kernels are on a manifold or within bounds, where the
+            discrepancy is not least for the target.
         TypeError: if `make_kernel` does not return a kernel, or its cost is not known.
         FloatingPointError: if no setting kept its chains finite.
 

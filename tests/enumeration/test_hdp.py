@@ -211,7 +211,7 @@ def test_a_group_concentration_forgotten_off_the_block(monkeypatch):
 
     def forgetful(family, hyper, atoms, *args):
         total = jnp.sum(jnp.where(atoms.instantiated, atoms.weights, 0))
-        scaled = atoms._replace(weights=atoms.weights / total)
+        scaled = atoms._replace(log_weights=atoms.log_weights - jnp.log(total))
         return honest(family, hyper, scaled, *args)
 
     monkeypatch.setattr(hdp, "sweep_groups", forgetful)
