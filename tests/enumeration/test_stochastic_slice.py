@@ -165,6 +165,7 @@ BAGS = np.random.default_rng(0).poisson(np.repeat(3 * np.eye(3), 15, axis=0))
 @pytest.mark.parametrize("weights, kind", [*((name, None) for name in STEPS), ("scir", "rbg")])
 def test_the_chain_does_not_depend_on_the_capacity(x64, weights, kind):
     process, family = DirichletProcess(2.0, prior=(2.0, 1.0)), DirichletMultinomial(PRIOR)
+    few = 4 if (weights, kind) == ("scir", None) else 8  # which it ends above
     runs = [
         sample(
             jax.random.key(0, impl=kind),
@@ -173,9 +174,9 @@ def test_the_chain_does_not_depend_on_the_capacity(x64, weights, kind):
             BAGS,
             num_steps=60,
         )
-        for slots in (8, 64)
+        for slots in (few, 64)
     ]
-    assert runs[0].capacity > 8 and not runs[0].info.overflow.any()
+    assert runs[0].capacity > few and not runs[0].info.overflow.any()
     assert np.array_equal(*(run.trace.local["assignment"] for run in runs))
     values = [run.trace.shared["concentration"] for run in runs]
     np.testing.assert_allclose(*values, rtol=1e-9)
