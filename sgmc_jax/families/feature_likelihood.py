@@ -235,7 +235,7 @@ def _without_padding(rows: FeatureRows) -> FeatureRows:
     """With a real row in place of padding, whose items and entries are 0: a likelihood may have no
     finite gradient there."""
     one = jnp.argmax(rows.real)
-    real = lambda x: jnp.where(_like(rows.real, x), x, x[one])
+    real = lambda x: jnp.where(_like(rows.real, x), x, jnp.asarray(x)[one])
     return FeatureRows(jax.tree.map(real, rows.items), real(rows.features.T).T, rows.real)
 
 
