@@ -255,9 +255,9 @@ class Splitting(Kernel):
 
         scheduled = h if callable(self.step_size) else None
         clipped = add_counts(phase.clipped, None if gradient is None else gradient.clipped)
-        if phase.momentum is not None:
+        if phase.momentum is not None and (dim := self.space.dim(phase.position)):
             square = self.space.squared_norm(phase.position, phase.momentum)
-            excess = square / self.space.dim(phase.position) - temperature
+            excess = square / dim - temperature
         if excess is not None:  # relative to T, and nothing where T = 0
             excess = excess / jnp.where(temperature > 0, temperature, jnp.inf)
         info = SplittingInfo(_norm(gradient), scheduled, clipped, excess)
@@ -289,7 +289,6 @@ class Splitting(Kernel):
         _checks.real_position(position)
         _check_first(step_size=self.step_size, temperature=self.temperature)
         self.space.check(position)
-        _check_dimension(self.space, self.pieces, position)
         first = jnp.zeros((), jnp.int32)
         h = _checks.scheduled("step_size", self.step_size, first)
         for letter, piece in self.pieces.items():
@@ -315,12 +314,6 @@ class Splitting(Kernel):
     @property
     def _carries(self) -> bool:
         return carries(self._in_turn)
-
-
-def _check_dimension(space: Space, pieces: dict[str, Transition], position: Position) -> None:
-    moves = any(piece.uses_momentum for piece in pieces.values())
-    if moves and not space.dim(_tree.strong(position)):
-        raise ValueError("position must be of a space with a dimension to move in, got 0")
 
 
 def _check_first(**schedules: Any) -> None:

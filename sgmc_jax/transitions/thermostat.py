@@ -38,7 +38,8 @@ class Thermostat(Transition):
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         energy = phase.space.squared_norm(phase.position, phase.momentum)
-        excess = energy / phase.space.dim(phase.position) - 1
+        dim = phase.space.dim(phase.position)
+        excess = energy / dim - 1 if dim else jnp.zeros_like(energy)  # of points nothing moves
         before, rest = (phase.auxiliary[name] for name in ("thermostat", "thermostat_rest"))
         due = h.astype(excess.dtype) * excess + rest
         after = before + due
