@@ -313,7 +313,7 @@ CHAINS = {
     "general": lambda capacity: general("stable beta", capacity),
     "half empty": lambda capacity: general("own series, half empty", capacity),
 }
-FEW = {"features": 8, "counts": 16, "general": 8, "half empty": 16}
+FEW = {"features": 4, "counts": 8, "general": 8, "half empty": 8}  # all end above
 WRAPS = {
     "plain": (lambda make: make(), None),
     "thin": (lambda make: thin(make(), 2), None),
