@@ -125,7 +125,8 @@ class SeriesWeights(Weights):
         used = counts > 0
         # any point will do for a free slot, whose moves mean nothing
         v, g = (jnp.where(used, shared["series"][name], 1.0) for name in ("v", "g"))
-        # before the moves, which are at the new mass; no empty atom is known yet
+        # before the moves, which are at the new mass; no empty atom is known yet. Of a measure's
+        # series it keeps every log theta, and g, which goes with the mass, is drawn anew below
         shared, g = self._redraw_mass(mass_key, shared, g, jnp.sum(used), num)
         series, log_theta = self.at(shared), jnp.where(used, shared["series"]["log_theta"], -1.0)
         if isinstance(series, MeasureSeries):

@@ -145,10 +145,8 @@ def _logits(
     loglik: Float[Array, " K"],
 ) -> Float[Array, " choices"]:
     """The log weights of a new cluster and of every slot, given the sizes n_sk in the group."""
-    (instantiated, log_weights, log_rest), log_g = (
-        sweep.atoms,
-        jnp.log(hyper["group_concentration"]),
-    )
+    instantiated, log_weights, log_rest = sweep.atoms
+    log_g = jnp.log(hyper["group_concentration"])
     law = jnp.where(instantiated, loglik, family.log_predictive_of(sweep.predictive, item))
     # an instantiated cluster may have no item in this block
     offered = instantiated | (sweep.counts > 0)
