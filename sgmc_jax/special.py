@@ -194,11 +194,12 @@ def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Array:
 def log_negative_binomial(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Array:
     """log P(k), k ~ Poisson(l), l ~ Gamma(size, rate), in digits of its own also for large k.
 
-    With n the size and p = rate / (1 + rate), where k and n are large,
+    With n the size, N = n + k and p = rate / (1 + rate), where k and n are large,
 
-        log(n / (n + k)) + log(2 pi (n + k) / ...) / 2 - D(n, (n + k) p) - D(k, (n + k) (1 - p)),
+        -D(n, N p) - D(k, N (1 - p)) + c(N) - c(n) - c(k) + log(n / (2 pi N k)) / 2,
 
-    D(x, m) = m phi((x - m) / m), and remainders of Stirling's formula, as `log_poisson`.
+    D(x, m) = m phi((x - m) / m), c(z) = 1 / (12 z) - ... the remainder of Stirling's formula; else
+    by rising factorials.
 
     Example:
         >>> round(float(log_negative_binomial(0, 5.0, 3.0)), 4)  # 5 log(3 / 4)
