@@ -20,6 +20,7 @@ from sgmc_jax import (
     Minibatch,
     Uniform,
     Vmap,
+    as_keys,
     cycle,
     find_mode,
     full_pass,
@@ -30,7 +31,6 @@ from sgmc_jax import (
     repeat,
     sample,
     scan_kernel,
-    sghmc,
     sgld,
     thin,
 )
@@ -131,17 +131,27 @@ def test_a_state_that_is_left_as_it_is_is_seen():
         check_mean(np.stack(variance_in_turns(stale), -1), [0.0, 1.0], 0.04)
 
 
-def test_the_inner_index_of_a_repeat():
-    """Momenta are drawn at the temperature of the step that comes next."""
-    hot = sghmc(Minibatch(NORMAL, Full()), 0.1, temperature=lambda count: 1.0 + count)
-    kernel, start = thin(hot, 10), jnp.zeros(2)
-    two = jax.random.split(KEY)
-    assert float(kernel.init(Keys(*two, 7), start, None).temperature) == 71.0
-    state = kernel.init(Keys(*two, 0), start, None)
-    assert float(kernel.retarget(Keys(*two, 7), state, None).position[0]) == 0.0
-    inner = hot.init(Keys(*two, 70), start, None)
-    outer = kernel.init(Keys(*two, 7), start, None)
-    jax.tree.map(np.testing.assert_array_equal, outer, inner)
+class Told(Kernel):
+    """Its position is the index that it was told last, by whichever method."""
+
+    def init(self, key, position, data):
+        return Cached(as_keys(key).count, position)
+
+    def step(self, key, state, data):
+        return state._replace(position=as_keys(key).count), None
+
+    def refresh(self, key, state, data):
+        return state._replace(position=as_keys(key).count)
+
+
+@pytest.mark.parametrize("around", [thin, repeat])
+def test_the_inner_index_of_a_repeat(around):
+    """What is made anew before the n-th outer step is told of the inner step that comes."""
+    kernel, keys = around(Told(), 10), Keys(*jax.random.split(KEY), jnp.array(7))
+    state = kernel.init(keys, None, None)
+    for made in (state, kernel.refresh(keys, state, None), kernel.retarget(keys, state, None)):
+        assert int(made.position) == 70
+    assert int(kernel.step(keys, state, None)[0].position) == 79
 
 
 def test_clipped_eigenvalues_are_told_in_the_mean():
@@ -156,9 +166,9 @@ def test_clipped_eigenvalues_are_told_in_the_mean():
 def test_sample_is_not_traced():
     kernel = KERNELS["sgld"]
     draws = lambda key: sample(key, kernel, jnp.zeros(3), None, num_steps=3).trace
-    for traced in (jax.vmap(draws), jax.jit(draws)):
+    for traced, key in ((jax.vmap(draws), jax.random.split(KEY, 2)), (jax.jit(draws), KEY)):
         with pytest.raises(TypeError, match="sample cannot be traced: .* use scan_kernel"):
-            traced(jax.random.split(KEY, 2) if traced.__name__ != "draws" else KEY)
+            traced(key)
     state = kernel.init(KEY, jnp.zeros(3), None)
     keys = jax.random.split(KEY, 2)
     record = lambda state, info: state.position
