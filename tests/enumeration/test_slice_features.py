@@ -273,7 +273,7 @@ def composed():
     yield "thin", thin(sliced(), 2), None
     yield "repeat", repeat(sliced(), 2), None
     yield "gibbs", gibbs(z=lambda rest: sliced()), {"z": None}
-    yield "cycle with hybrid", cycle(sliced(), hybrid), None
+    yield "cycle with hybrid", cycle(sliced(), hybrid), None  # solves of both at a time
     yield "cycle with other names", cycle(sliced(), renaming(rename_features)), None
     yield "two series", cycle(sliced(), sliced(representation=thinning)), None
     other = inverse_levy(BetaProcess(MASS, 2.0))
@@ -283,9 +283,12 @@ def composed():
     yield "thin of the general one", thin(crm, 2), None
 
 
+MARKS = {"gibbs": [], "cycle with hybrid": [full, pytest.mark.one_device]}
+
+
 @pytest.mark.parametrize(
     "name,kernel,start",
-    [pytest.param(*c, id=c[0], marks=[] if c[0] == "gibbs" else full) for c in composed()],
+    [pytest.param(*c, id=c[0], marks=MARKS.get(c[0], full)) for c in composed()],
 )
 def test_in_combinators(name, kernel, start):
     check(kernel, binary(beta(2.0)), start=start, wrap=name.split()[0])
