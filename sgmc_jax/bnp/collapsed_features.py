@@ -22,7 +22,7 @@ def collapsed_features(
 
     Args:
         process: `BetaBernoulli(mass, concentration)` or `GammaPoisson`.
-        family: `LinearGaussian(dim)` or `FeatureLikelihood`.
+        family: as of `hybrid_features`.
         capacity: the number of slots to begin with.
 
     Example:

@@ -288,7 +288,7 @@ def slice_crm(
             `Representation.from_functions`.
         counts: h: `Bernoulli()`, `OddsBernoulli()`, `Poisson()`, `NegativeBinomial(size)`, or one
             of your own, `CountLikelihood.from_function`.
-        family: f and H: `LinearGaussian(dim)`, or `FeatureLikelihood` for any other.
+        family: f and H: `LinearGaussian(dim)`, or any other of `slice_features`.
         mass_prior: `None` for the mass of the representation's measure, or the shape and rate of
             its gamma prior; that of the measure is then its first value. A representation of one's
             own needs an `exposure` for it.

@@ -46,7 +46,8 @@ def slice_features(
 
     Args:
         process: `BetaBernoulli(mass, concentration)` or `GammaPoisson`, of any concentration.
-        family: `LinearGaussian(dim)`, or `FeatureLikelihood` for a likelihood of your own.
+        family: `LinearGaussian(dim)`, `LinearLogistic(dim)`, `LinearPoisson(dim)`, or
+            `FeatureLikelihood` for a likelihood of your own.
         representation: a series of the process's measure, or what makes one of it: `bondesson`,
             `inverse_levy`, `thinning`, ...; by default Bondesson's, delayed for a `BetaBernoulli`
             whose concentration is below 1 or has a prior. It decides in which order features come,

@@ -6,6 +6,8 @@ from .family import Family
 from .feature_family import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
 from .feature_likelihood import FeatureLikelihood
 from .linear_gaussian import LinearGaussian
+from .linear_logistic import LinearLogistic
+from .linear_poisson import LinearPoisson
 from .normal_gamma import NormalGamma
 from .normal_inverse_wishart import NormalInverseWishart
 from .normal_known_covariance import NormalKnownCovariance
@@ -20,6 +22,8 @@ __all__ = [
     "FeatureLikelihood",
     "FeatureRows",
     "LinearGaussian",
+    "LinearLogistic",
+    "LinearPoisson",
     "NormalGamma",
     "NormalInverseWishart",
     "NormalKnownCovariance",

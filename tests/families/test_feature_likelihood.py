@@ -7,7 +7,7 @@ import pytest
 
 from sgmc_jax import Collective, Space, Vmap, sample
 from sgmc_jax.bnp import BetaBernoulli, FeatureLikelihood, hybrid_features
-from sgmc_jax.families import feature_likelihood
+from sgmc_jax.families import explicit_features
 from sgmc_jax.families.feature_family import FeatureRows
 from tests.laws.moments import check_mean, fault_is_seen
 
@@ -64,7 +64,7 @@ def test_parameters_have_their_posterior_law():
 
 
 def test_an_energy_that_forgets_the_masses_is_seen(monkeypatch):
-    monkeypatch.setattr(feature_likelihood._Slots, "squared_norm", Space.squared_norm)
+    monkeypatch.setattr(explicit_features._Slots, "squared_norm", Space.squared_norm)
     fault_is_seen(check_posterior)
 
 
@@ -106,8 +106,8 @@ def test_padding_has_no_part_in_the_gradient():
     assert np.all(moved(2) != 0)
     np.testing.assert_allclose(moved(4), moved(2), rtol=1e-6)
 
-    alone = feature_likelihood._Posterior(family, jnp.ones(2, bool), Collective())
-    none = feature_likelihood._without_padding(FeatureRows(x[2:], z[:, 2:], jnp.zeros(2, bool)))
+    alone = explicit_features._Posterior(family, jnp.ones(2, bool), Collective())
+    none = explicit_features._without_padding(FeatureRows(x[2:], z[:, 2:], jnp.zeros(2, bool)))
     gradient, value = alone.estimate(KEY, None, jnp.zeros(2), none)[0][:2]
     np.testing.assert_allclose(gradient, 0)  # 1 - exp(u), of the prior
     np.testing.assert_allclose(value, -2)

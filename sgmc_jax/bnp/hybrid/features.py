@@ -242,7 +242,8 @@ def hybrid_features(
     Args:
         process: `BetaBernoulli(mass, concentration)`, or `GammaPoisson` for features that an item
             has several times.
-        family: `LinearGaussian(dim)`, or `FeatureLikelihood` for a likelihood of your own.
+        family: `LinearGaussian(dim)`, `LinearLogistic(dim)`, `LinearPoisson(dim)`, or
+            `FeatureLikelihood` for a likelihood of your own.
         schedule: see above.
         blocks: P, the number of blocks; a multiple of the engine's shards. 1 for `Demotion()`.
         local_sweeps: L, the sweeps over every block in a step.

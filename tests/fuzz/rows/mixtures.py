@@ -153,6 +153,19 @@ def families() -> dict[str, Call]:
             with_features,
             POINTS,
         ),
+        "LinearLogistic": Call(
+            bnp.LinearLogistic,
+            {"dim": 3, "feature_scale": 1.0, "intercept": 0.0} | {"step_size": 0.1, "num_steps": 2},
+            of_features,
+            {"position": None, "data": np.minimum(COUNTS, 1)},
+        ),
+        "LinearPoisson": Call(
+            bnp.LinearPoisson,
+            {"dim": 3, "shape": 1.0, "rate": 1.0, "background": 0.1}
+            | {"step_size": 0.1, "num_steps": 2},
+            of_features,
+            COUNTED,
+        ),
         "FeatureLikelihood": Call(
             bnp.FeatureLikelihood,
             {
