@@ -1,4 +1,4 @@
-"""Latent features to calibrate by: buffets whose customers are rows of a linear-Gaussian model.
+"""Latent features to calibrate by: buffets whose customers are rows that add up from features.
 
 What is simulated here is written out from the models' definitions: none of it is the library's.
 """
@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.stats import norm
+from jax.scipy.stats import bernoulli, norm, poisson
 
 from sgmc_jax import bnp
 from tests.calibration.mixtures import given, number
 
 COLUMNS = 64  # more features than a world has; one that had as many would have a likelihood of NaN
 LARGEST = 40  # of an entry of a new column; larger ones have a probability below 1e-30
+INTERCEPT = -0.5  # of log odds
+BACKGROUND, SHAPE, RATE = 0.4, 2.0, 1.0  # of a count's mean, and of the gamma law of theta
 
 
 class Entries(NamedTuple):
@@ -36,6 +38,9 @@ class Buffet(NamedTuple):
     each of these so often as P(z) ~ p^z / z says, p = 1 / (c + i + 1). Mass and concentration are
     numbers, or the shapes and rates of gamma priors; s^2 and the variance of theta numbers, or the
     shapes and scales of inverse-gamma ones.
+
+    Items may be answers, with log odds b + sum_k z_ik theta_k, or counts, with means of that form
+    and theta of a gamma law, in place of normal.
     """
 
     mass: Any = (4.0, 8.0)
@@ -43,6 +48,7 @@ class Buffet(NamedTuple):
     noise: Any = 0.36
     scale: Any = 1.21
     counted: bool = False
+    items: str = "normal"
     spread: float = 1.0  # the data are simulated with so many times the noise
     num_items: int = 4
     dim: int = 2
@@ -54,12 +60,17 @@ class Buffet(NamedTuple):
         return kind(a, c, prior, concentration_prior)
 
     def family(self):
-        """The library's linear-Gaussian likelihood, with theta integrated out."""
+        """The library's likelihood of such items; of normal ones theta is integrated out."""
+        steps = {"step_size": 0.5, "num_steps": 3}
+        if self.items == "answers":
+            return bnp.LinearLogistic(self.dim, self.scale**0.5, INTERCEPT, **steps)
+        if self.items == "counts":
+            return bnp.LinearPoisson(self.dim, SHAPE, RATE, BACKGROUND, **steps)
         (noise, noise_prior), (scale, scale_prior) = given(self.noise), given(self.scale)
         return bnp.LinearGaussian(self.dim, noise**0.5, scale**0.5, noise_prior, scale_prior)
 
     def explicit(self):
-        """The same as a user of the library would write it, with theta in the chain."""
+        """That of normal items as a user would write it, with theta in the chain."""
         return bnp.FeatureLikelihood(
             lambda theta, z, x: -0.5 * jnp.sum((x - z @ theta) ** 2) / self.noise,
             lambda theta: -0.5 * jnp.sum(theta**2) / self.scale,
@@ -77,9 +88,16 @@ class Buffet(NamedTuple):
         )
         z = self._entries(z_key, a, c)
         theta = jnp.sqrt(scale) * jax.random.normal(theta_key, (COLUMNS, self.dim))
+        if self.items == "counts":
+            theta = jax.random.gamma(theta_key, SHAPE, theta.shape) / RATE
         theta = jnp.where(jnp.sum(z[:, -1]) > 0, jnp.nan, theta)
-        error = jax.random.normal(x_key, (self.num_items, self.dim))
-        x = z @ theta + self.spread * jnp.sqrt(noise) * error
+        if self.items == "normal":
+            error = jax.random.normal(x_key, (self.num_items, self.dim))
+            x = z @ theta + self.spread * jnp.sqrt(noise) * error
+        elif self.items == "answers":
+            x = jax.random.bernoulli(x_key, jax.nn.sigmoid(INTERCEPT + z @ theta))
+        else:
+            x = jax.random.poisson(x_key, BACKGROUND + z @ theta)
         hyper = {"mass": a, "concentration": c}
         hyper |= {"noise_scale": jnp.sqrt(noise), "feature_scale": jnp.sqrt(scale)}
         return self._world(hyper, z, theta), x
@@ -110,7 +128,9 @@ class Buffet(NamedTuple):
 
     def read(self, key, position, data):
         shared, z = position.shared, position.local["features"]
-        return self._world(shared, z.astype(jnp.int32), shared["parameters"])
+        theta = shared["parameters"]
+        theta = jnp.exp(theta) if self.items == "counts" else theta
+        return self._world(shared, z.astype(jnp.int32), theta)
 
     def _world(self, hyper, z, theta):
         laws = {"mass": self.mass, "concentration": self.concentration}
@@ -129,6 +149,13 @@ class Buffet(NamedTuple):
             "shared": jnp.sum(z[0] * z[1]),
             "fit": fit[0, 0],
             "theta": jnp.sum(jnp.where(active[:, None], theta, 0.0) ** 2),
-            "log likelihood": jnp.sum(norm.logpdf(data, fit, world.scales["noise"])),
+            "log likelihood": jnp.sum(self._log_density(data, fit, world.scales["noise"])),
             **world.hyper,
         }
+
+    def _log_density(self, data, fit, noise):
+        if self.items == "answers":
+            return bernoulli.logpmf(data.astype(int), jax.nn.sigmoid(INTERCEPT + fit))
+        if self.items == "counts":
+            return poisson.logpmf(data.astype(int), BACKGROUND + fit)
+        return norm.logpdf(data, fit, noise)

@@ -17,7 +17,7 @@ from sgmc_jax import Kernel, bnp, cycle
 from sgmc_jax._types import as_keys
 from sgmc_jax.collective import Dist
 from sgmc_jax.families import normal_known_covariance
-from sgmc_jax.processes import Bernoulli, bondesson, feature_process, pitman_yor
+from sgmc_jax.processes import Bernoulli, Poisson, bondesson, feature_process, pitman_yor
 from tests.calibration import mixtures
 from tests.calibration.features import Buffet
 from tests.calibration.groups import Failures, Franchise
@@ -102,12 +102,21 @@ FIXED = Buffet(0.8, 0.7)
 COUNTED = Buffet((4.0, 16.0), 4.0, noise=0.64, counted=True)
 SPARSE = Buffet((8.0, 24.0), 2.0, noise=0.64, counted=True)
 SERIES = Buffet((8.0, 16.0), 2.0)
+ANSWERS = Buffet(items="answers")
+FACTORS = Buffet((8.0, 24.0), 4.0, counted=True, items="counts")
 
 
 def crm(model):
     series = bondesson(bnp.BetaProcess(1.0, model.concentration))
     kwargs = {"mass_prior": model.mass, "decay": 0.5, "capacity": 32}
     return bnp.slice_crm(series, Bernoulli(), model.family(), **kwargs)
+
+
+def crm_of_factors(model):
+    """The gamma process of rate a c e^(-c w) / w is that of the counted buffet."""
+    series = bondesson(bnp.GammaProcess(1.0, model.concentration))
+    kwargs = {"mass_prior": model.mass, "decay": 0.5, "capacity": 32}
+    return bnp.slice_crm(series, Poisson(), model.family(), **kwargs)
 
 
 def explicit(model):
@@ -120,11 +129,13 @@ FEATURES = {
     "hybrid": (BUFFET, partial(hybrid_features, blocks=3), 30),
     "hybrid, all random": (RANDOM, partial(hybrid_features, blocks=2), 50),
     "hybrid, explicit": (BUFFET, explicit, 50),
+    "hybrid, answers": (ANSWERS, partial(hybrid_features, blocks=2), 60),
     "demotion": (FIXED, partial(hybrid_features, schedule=bnp.Demotion()), 20),
     "collapsed, counted": (COUNTED, partial(by, bnp.collapsed_features, capacity=16), 30),
     "slice": (BUFFET, slice_features, 50),
     "slice, counted": (SPARSE, slice_features, 40),
     "crm": (SERIES, crm, 50),
+    "crm, factors": (FACTORS, crm_of_factors, 60),
 }
 
 
