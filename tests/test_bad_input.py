@@ -166,7 +166,12 @@ HYPERPARAMETERS = [
     Case("psgld decay", lambda: psgld(GRAD, 1e-2, decay=1.0), "decay must be below 1, got 1.0"),
     Case("psgld epsilon", lambda: psgld(GRAD, 1e-2, epsilon=0.0), "epsilon must be finite and pos"),
     Case("freeze_after", lambda: psgld(GRAD, 1e-2, freeze_after=0), "freeze_after must be.*0"),
-    Case("V for psgld", lambda: psgld(FISHER, 1e-2), "no letter of the word 'L' can subtract"),
+    Case("V beside gamma", lambda: psgld(FISHER, 1e-2, gamma=True), "gamma must be False"),
+    Case(
+        "V for psgld twice",
+        lambda: psgld(FISHER, 1e-2, noise_covariance=1.0),
+        "noise_covariance must be None: EmpiricalFisher estimates it",
+    ),
     Case("Box", lambda: Box(1.0, 1.0), "lower must be below upper, got 1.0 and 1.0"),
     Case("Ball", lambda: Ball(-1.0), "radius must be finite and positive, got -1.0"),
     Case(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .. import _checks
-from .._types import Data, Kernel, Key, Position, as_keys
+from .._types import Data, Kernel, Key, Keys, Position, as_keys
 from ..contract import Contract, merge_infos, times
 from ._common import require_kernel
 
@@ -46,10 +46,10 @@ class Repeat(Kernel):
     def retarget(self, key: Key, state: Any, data: Data) -> Any:
         return self.kernel.retarget(self._inner(key), state, data)
 
-    def _inner(self, key: Key) -> Key:
+    def _inner(self, key: Key) -> Keys:
         """The key, with the index of the next inner step."""
         keys = as_keys(key)
-        return key if keys.count is None else keys._replace(count=keys.count * self.num_steps)
+        return keys if keys.count is None else keys._replace(count=keys.count * self.num_steps)
 
     def made_with(self) -> Any:
         return self.kernel.made_with()

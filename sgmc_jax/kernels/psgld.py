@@ -11,6 +11,7 @@ from .._estimators import Estimator
 from ..gradients.curvature import Curvature
 from ..splitting import Splitting
 from ..transitions import PreconditionedLangevin
+from ..transitions.noise import NoiseCovariance
 
 
 def psgld(
@@ -22,13 +23,14 @@ def psgld(
     freeze_after: int | None = None,
     gamma: bool = False,
     temperature: Any = 1.0,
+    noise_covariance: Any = None,
 ) -> Splitting:
     """Stochastic gradient Langevin dynamics, preconditioned by a running mean of squared gradients.
 
     With g an estimate of the gradient of the log posterior, a sum over all items, and elementwise,
 
         P = 1 / (epsilon + sqrt(v))
-        x <- x + h P g + N(0, 2 h T P)
+        x <- x + h P g + N(0, 2 h T P - h^2 P V P)
         v <- a v + (1 - a) g^2            (in the first `freeze_after` steps)
 
     P divides g by its own size: h is about how far the drift of one step goes in each coordinate,
@@ -39,7 +41,7 @@ def psgld(
 
     Targets:
         p(x)^(1/T), with a bias of order h, once v is fixed. With precisions lambda and the variance
-        V of the estimate, the variance on a Gaussian is then
+        V of the estimate, of which nothing is subtracted, the variance on a Gaussian is then
 
             (2 T + h P V) / (lambda (2 - h P lambda)),     stable iff h P lambda < 2,
 
@@ -65,13 +67,15 @@ def psgld(
             That takes one derivative of g along random signs, which is unbiased for the diagonal of
             dg/dx, and costs about one more gradient whatever the dimension.
         temperature: T >= 0, or a function of the step index.
+        noise_covariance: V, the covariance of the estimate, to be subtracted, as of `sgld`; not
+            with `gamma`. Where it is not known, `grad = EmpiricalFisher(...)` estimates it.
 
     Returns:
         A kernel with `SplittingState`, whose `auxiliary` has v as `"mean_square"`, and
         `SplittingInfo`.
 
     Raises:
-        ValueError: if a number is out of its range.
+        ValueError: if a number is out of its range, V is given twice, or beside `gamma`.
         TypeError: if `gamma` is asked for of a gradient with hidden states or latent variables.
 
     Example:
@@ -95,7 +99,7 @@ def psgld(
         which shares its noise with the drift, and so does `gamma=True`; the default takes earlier
         ones and leaves Gamma out. Their Gamma is that of the current gradient, as here; it is not
         enough, because P depends on x through all of the steps that v remembers. `freeze_after`
-        takes its place.
+        takes its place. They subtract no noise.
     """
     _checks.estimator("grad", grad)
     _checks.truth("gamma", gamma)
@@ -108,6 +112,7 @@ def psgld(
     if freeze_after is not None:
         _checks.whole("freeze_after", freeze_after)
     frozen = None if freeze_after is None else jnp.asarray(freeze_after, jnp.int32)
-    piece = PreconditionedLangevin(decay, epsilon, temperature, frozen, gamma)
+    noise = NoiseCovariance(noise_covariance)
+    piece = PreconditionedLangevin(decay, epsilon, temperature, frozen, gamma, noise)
     field = Curvature(grad) if gamma else grad
     return Splitting("L", {"L": piece}, field, step_size, temperature=temperature)

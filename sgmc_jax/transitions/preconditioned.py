@@ -8,12 +8,16 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
 from .. import _tree
 from .._checks import one_number, positive, scalar, schedule, truth
 from .._types import Position
 from ..random.normal import normal_like
+from ..spaces import Space
+from .noise import NoiseCovariance, add_counts, known_covariance
+from .recipe import check_one_covariance, covariance_over, heat_of, noise_of, own_less
 from .transition import Phase, Transition
 
 _LEAST = 1e-30  # in place of a mean square of 0, where g is 0 too
@@ -28,11 +32,14 @@ def _as_count(freeze_after: Any) -> Array | None:
 
 
 class PreconditionedLangevin(Transition):
-    """`x <- x + h P g + N(0, 2 h T P)`, P = 1 / (epsilon + sqrt(v)), then `v <- a v + (1 - a) g^2`.
+    """`x <- x + h P g + N(0, 2 h T P - h^2 P V P)`, then `v <- a v + (1 - a) g^2`.
 
-    Elementwise. P is made of earlier gradients, so that it and g share no noise. v is the
-    `"mean_square"` of the phase; it begins as the mean over all coordinates of the first g^2, and
-    is fixed after `freeze_after` steps, which the phase counts as `"updates"`.
+    P = 1 / (epsilon + sqrt(v)), elementwise, and V the covariance of g. P is made of earlier
+    gradients, so that it and g share no noise. v is the `"mean_square"` of the phase; it begins as
+    the mean over all coordinates of the first g^2, and is fixed after `freeze_after` steps, which
+    the phase counts as `"updates"`.
+
+    Negative eigenvalues of the noise are set to zero and counted.
 
     With `gamma`, v is brought up to date first, and the drift is `P g + T Gamma`, Gamma the
     derivative of P in its own coordinate: `-P^2 (1 - a) g g' / sqrt(v)`, g' the curvature.
@@ -51,11 +58,13 @@ class PreconditionedLangevin(Transition):
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     freeze_after: Array | None = eqx.field(converter=_as_count, default=None)
     gamma: bool = eqx.field(static=True, default=False)
+    noise_covariance: NoiseCovariance = known_covariance()
     random: ClassVar[bool] = True
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
+    corrects: ClassVar[bool] = True
 
     def __check_init__(self):
         truth("gamma", self.gamma)
@@ -67,26 +76,34 @@ class PreconditionedLangevin(Transition):
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
         kept, used = self._means(phase, field)
         p = self._matrix(used)
-
-        def moved(x: Array, p: Array, drift: Array, xi: Array) -> Array:
-            step = (h * p).astype(x.dtype)
-            deviation = jnp.sqrt(2 * step * self.temperature).astype(x.dtype)
-            return x + (h.astype(x.dtype) * drift.astype(x.dtype) + deviation * xi)
-
         drift = jax.tree.map(lambda p, g: p * g.astype(p.dtype), p, field)
         if self.gamma:
             gamma = self._gamma(phase.auxiliary["updates"], p, used, field, phase.curvature)
             drift = _tree.axpy(self.temperature, gamma, drift)
-        noise = normal_like(key, phase.position)
-        position = jax.tree.map(moved, phase.position, p, drift, noise)
-        return phase._replace(position=position, auxiliary=phase.auxiliary | kept)
+        noise, clipped = self._noise(key, phase, h, p)
+        moved = lambda x, d, xi: x + (h.astype(x.dtype) * d.astype(x.dtype) + xi)
+        return phase._replace(
+            position=jax.tree.map(moved, phase.position, drift, noise),
+            auxiliary=phase.auxiliary | kept,
+            clipped=add_counts(phase.clipped, clipped),
+        )
 
     def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
-        """`h g' P g / 2d`."""
-        p = self._matrix(self._means(phase, field)[1])
-        square = lambda p, g: jnp.sum(p * g.astype(p.dtype) ** 2)
-        total = optax.tree.sum(jax.tree.map(square, p, field))
-        return h * total / (2 * _tree.size(phase.position))
+        """`h g' P g / 2d`, less what is subtracted of V, at most T."""
+        p, _ = ravel_pytree(self._matrix(self._means(phase, field)[1]))
+        v = covariance_over(phase.position, phase.covariance, self.noise_covariance)
+        return heat_of(p, ravel_pytree(field)[0].astype(p.dtype), v, h, self.temperature)
+
+    def _noise(self, key: Any, phase: Phase, h: Array, p: PyTree) -> tuple[PyTree, Array | None]:
+        """The noise, and how many of its eigenvalues are set to zero."""
+        v = covariance_over(phase.position, phase.covariance, self.noise_covariance)
+        if v is None:
+            root = lambda p, xi: jnp.sqrt(2 * h * p * self.temperature).astype(xi.dtype) * xi
+            return jax.tree.map(root, p, normal_like(key, phase.position)), None
+        d, unravel = ravel_pytree(p)
+        left = own_less(2 * h * self.temperature * d, h, d, v.astype(d.dtype))
+        noise, clipped = noise_of(key, left.astype(d.dtype))
+        return unravel(noise), clipped
 
     def _means(self, phase: Phase, field: PyTree) -> tuple[dict[str, PyTree], PyTree]:
         """What the phase keeps after this gradient, and the v of which P is made."""
@@ -100,6 +117,17 @@ class PreconditionedLangevin(Transition):
     def _matrix(self, square: PyTree) -> PyTree:
         """The diagonal of P."""
         return jax.tree.map(lambda v: 1 / (self.epsilon.astype(v.dtype) + jnp.sqrt(v)), square)
+
+    def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
+        check_one_covariance(self.noise_covariance, estimated)
+        if self.gamma and (estimated or self.subtracts):
+            raise ValueError(
+                "gamma must be False where noise is subtracted, as P is then made of the gradient "
+                "whose noise it is"
+            )
+
+    def check_position(self, position: Position) -> None:
+        self.noise_covariance.check(position)
 
     def _gamma(
         self, updates: Array, p: PyTree, square: PyTree, field: PyTree, curvature: PyTree | None

@@ -85,11 +85,7 @@ class RecipeEuler(Transition):
         d, v = self.diffusion.at(phase.position), self._covariance(phase)
         d = self._squared(d) if self.factor else d
         g = ravel_pytree(field)[0].astype(d.dtype)
-        heat = h * product(g, times(d, g)) / (2 * len(g))
-        if v is None:
-            return heat
-        lost = d * v if d.ndim == v.ndim == 1 else jnp.sum(dense(d) * dense(v)) / len(g)
-        return heat - jnp.mean(jnp.minimum(h * lost / 2, self.temperature))
+        return heat_of(d, g, v, h, self.temperature)
 
     def _squared(self, factor: Array) -> Array:
         """D, of its factor."""
@@ -115,10 +111,8 @@ class RecipeEuler(Transition):
         own = 2 * h * self.temperature * d
         if v is None:
             return own
-        if self.curl is None and d.ndim == v.ndim == 1:
-            return own - h**2 * d * v * d
-        m = dense(d) if self.curl is None else dense(d) + dense(self.curl.at(position))
-        return dense(own) - h**2 * product(product(m, dense(v)), m.T)
+        m = d if self.curl is None else dense(d) + dense(self.curl.at(position))
+        return own_less(own, h, m, v)
 
     def _covariance(self, phase: Phase) -> Array | None:
         """V over the raveled position, its diagonal where it has no more, or `None`."""
@@ -169,6 +163,23 @@ def covariance_over(
     if _returned.same_form(estimated, position):
         return ravel_pytree(estimated)[0]
     return estimated_matrix(estimated, position)
+
+
+def own_less(own: Array, h: Any, m: Array, v: Array) -> Float[Array, " d"] | Float[Array, "d d"]:
+    """`own - h^2 M V M'`, the diagonal alone where all of it is diagonal."""
+    if own.ndim == m.ndim == v.ndim == 1:
+        return own - h**2 * m * v * m
+    m = dense(m)
+    return dense(own) - h**2 * product(product(m, dense(v).astype(m.dtype)), m.T)
+
+
+def heat_of(d: Array, g: Array, v: Array | None, h: Any, temperature: Any) -> Array:
+    """`h g' D g / 2d`, less what is subtracted of V, at most T."""
+    heat = h * product(g, times(d, g)) / (2 * len(g))
+    if v is None:
+        return heat
+    lost = d * v if d.ndim == v.ndim == 1 else jnp.sum(dense(d) * dense(v)) / len(g)
+    return heat - jnp.mean(jnp.minimum(h * lost / 2, temperature))
 
 
 def noise_of(key: Any, covariance: Array) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ from ..random import normal
 from ..spaces import Space
 from .noise import NoiseCovariance, add_counts, check_left, known_covariance
 from .position_matrix import Divergence, PositionMatrix, dense, times
-from .recipe import check_one_covariance, covariance_over, noise_of
+from .recipe import check_one_covariance, covariance_over, noise_of, own_less
 from .transition import Phase, Transition
 
 
@@ -104,11 +104,8 @@ class RiemannianMomentum(Transition):
 
     def _noise_covariance(self, root: Array, v: Array, h: Any) -> Array:
         scale = 2 * h * self.friction * self.temperature
-        if root.ndim == v.ndim == 1:
-            return scale * root**2 - h**2 * root * v * root
-        root = dense(root)
-        left = product(product(root.T, dense(v).astype(root.dtype)), root)
-        return scale * product(root, root.T) - h**2 * left
+        own = root**2 if root.ndim == 1 else product(root, root.T)
+        return own_less(scale * own, h, root.T, v)
 
     def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
         check_one_covariance(self.noise_covariance, estimated)

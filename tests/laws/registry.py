@@ -460,4 +460,5 @@ CASES = [
         breakable=False,
         heavy=True,
     ),
+    _on("psgld fisher", lambda h: psgld(EmpiricalFisher(PLAIN), h)),
 ]

@@ -6,9 +6,19 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from sgmc_jax import Full, FunctionModel, Minibatch, Uniform, Window, psgld, sample
+from sgmc_jax import (
+    EmpiricalFisher,
+    Full,
+    FunctionModel,
+    Minibatch,
+    Uniform,
+    Window,
+    psgld,
+    sample,
+)
 from sgmc_jax.gradients.curvature import Curvature
 from sgmc_jax.models import HiddenMarkov, NormalEmission
+from sgmc_jax.transitions import NoiseCovariance, Phase, PreconditionedLangevin
 from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
@@ -29,6 +39,7 @@ def noisy():
 
 
 GRAD, SLOPES = noisy()
+PAIRS = Minibatch(GRAD.model, Uniform(2))  # a third of the noise, as items differ
 
 
 def test_the_recursion():
@@ -63,6 +74,60 @@ def frozen_variance(temperature=TEMPERATURE, freeze_after=200):
 
 def test_a_fixed_preconditioner_has_the_law_of_sgld_at_a_step_size_for_each_coordinate():
     check_law(frozen_variance(), np.ones(2), 0.02)
+
+
+CORRECTED = {  # what is told of the noise: V, or what estimates it
+    "given": (GRAD, NOISE),
+    "diagonal": (EmpiricalFisher(PAIRS), None),
+    "full": (EmpiricalFisher(PAIRS, full=True), None),
+}
+
+
+def corrected_variance(name, told=True):
+    """x^2 over its closed form without noise of the gradient, given the preconditioner."""
+    grad, covariance = CORRECTED[name]
+    options = {"decay": 0.98, "epsilon": EPSILON, "temperature": TEMPERATURE}
+    grad, covariance = (grad, covariance) if told else (GRAD, None)
+    kernel = psgld(grad, 0.1, freeze_after=600, noise_covariance=covariance, **options)
+
+    def ratio(state, info):
+        h = 0.1 / (EPSILON + jnp.sqrt(state.auxiliary["mean_square"]))
+        return state.position**2 * CURVATURE * (2 - h * CURVATURE) / (2 * TEMPERATURE)
+
+    args = {"num_chains": 1024, "num_steps": 11_000, "burn_in": 900, "reduce": ratio}
+    start = jnp.full(2, 2.0)  # where no pair's gradient is 0, of which P would be large
+    return run_law(KEY, kernel, start, SLOPES, **args).trace.mean
+
+
+@pytest.mark.parametrize(
+    "name", ["given", *(pytest.param(n, marks=pytest.mark.full) for n in ("diagonal", "full"))]
+)
+def test_the_noise_of_the_gradient_is_subtracted(name):
+    check_law(corrected_variance(name), np.ones(2), 0.02)
+
+
+@pytest.mark.full
+@pytest.mark.at_length
+def test_the_law_sees_noise_of_the_gradient_that_is_left():
+    with refused():
+        check_law(corrected_variance("given", told=False), np.ones(2), 0.02)
+
+
+@pytest.mark.parametrize("form", ["number", "diagonal", "matrix"])
+def test_what_is_left_of_the_noise(form):
+    """2 h T P - h^2 P V P, of many draws, for a V of every form."""
+    p, h, number = np.array([0.5, 0.2]), 0.3, 100_000
+    matrix = np.array([[3.0, 1.2], [1.2, 6.0]])
+    given = {"number": 3.0, "diagonal": np.diag(matrix), "matrix": matrix}[form]
+    v = {"number": 3.0 * np.eye(2), "diagonal": np.diag(np.diag(matrix)), "matrix": matrix}[form]
+    piece = PreconditionedLangevin(DECAY, 1.0, TEMPERATURE, noise_covariance=NoiseCovariance(given))
+    kept = {"mean_square": jnp.asarray((1 / p - 1) ** 2), "updates": jnp.ones((), jnp.int32)}
+    phase = Phase(jnp.zeros(2), auxiliary=kept)
+    moved = lambda key: piece(key, phase, jnp.array(h), jnp.zeros(2)).position
+    draws = np.asarray(jax.vmap(moved)(jax.random.split(KEY, number)))
+    expected = 2 * h * TEMPERATURE * np.diag(p) - h**2 * np.diag(p) @ v @ np.diag(p)
+    error = 6 * np.sqrt(2 / number) * np.max(np.diag(expected))
+    np.testing.assert_allclose(draws.T @ draws / number, expected, atol=error)
 
 
 def refused():
