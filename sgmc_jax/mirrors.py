@@ -66,6 +66,9 @@ class PositiveMirror(Mirror):
     Example:
         >>> PositiveMirror().dual(jnp.array([1.0])).tolist()
         [0.0]
+
+    Reference:
+        Hsieh, Kavis, Rolland and Cevher (2018), Mirrored Langevin dynamics.
     """
 
     def dual(self, x: Position) -> Dual:
@@ -93,6 +96,9 @@ class SimplexMirror(Mirror):
     Example:
         >>> SimplexMirror().primal(jnp.zeros(1)).tolist()
         [0.5, 0.5]
+
+    Reference:
+        Hsieh, Kavis, Rolland and Cevher (2018), Mirrored Langevin dynamics, for the entropic map.
     """
 
     def dual(self, x: Position) -> Dual:

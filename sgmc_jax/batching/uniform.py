@@ -207,6 +207,10 @@ class Epoch(Batcher):
         ...     seen += batch.items[batch.weight > 0].tolist()
         >>> sorted(seen)
         [0, 1, 2]
+
+    Reference:
+        Mishchenko, Khaled and Richtarik (2020), Random reshuffling: simple analysis with vast
+        improvements, of optimisers.
     """
 
     batch_size: int = eqx.field(static=True)

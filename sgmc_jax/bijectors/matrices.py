@@ -18,6 +18,11 @@ class CorrelationCholesky(Bijector):
         >>> import jax.numpy as jnp
         >>> CorrelationCholesky().forward(jnp.arctanh(jnp.array([0.6]))).round(4).tolist()
         [[1.0, 0.0], [0.6, 0.8]]
+
+    Reference:
+        Stan Development Team, Stan reference manual, chapter on transforms of constrained
+        variables; Lewandowski, Kurowicka and Joe (2009), Generating random correlation matrices
+        based on vines and extended onion method.
     """
 
     def forward(self, z: Array) -> Array:
@@ -69,6 +74,9 @@ class Covariance(Bijector):
         >>> import jax.numpy as jnp
         >>> Covariance().forward(jnp.array([3.0, jnp.log(2.0), 0.0])).round(4).tolist()
         [[4.0, 6.0], [6.0, 10.0]]
+
+    Reference:
+        Pinheiro and Bates (1996), Unconstrained parametrizations for variance-covariance matrices.
     """
 
     def forward(self, z: Array) -> Array:

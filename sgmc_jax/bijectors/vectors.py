@@ -149,6 +149,10 @@ class StickBreaking(Bijector):
     Example:
         >>> StickBreaking().forward(jnp.zeros(3)).round(4).tolist()
         [0.25, 0.25, 0.25, 0.25]
+
+    Reference:
+        Stan Development Team, Stan reference manual, chapter on transforms of constrained
+        variables.
     """
 
     def forward(self, z: Array) -> Array:
@@ -190,6 +194,10 @@ class Ordered(Bijector):
     Example:
         >>> Ordered().forward(jnp.array([5.0, 0.0, 0.0])).tolist()
         [5.0, 6.0, 7.0]
+
+    Reference:
+        Stan Development Team, Stan reference manual, chapter on transforms of constrained
+        variables.
     """
 
     def forward(self, z: Array) -> Array:

@@ -163,6 +163,9 @@ def cycle(*kernels: Kernel) -> Cycle:
         >>> state = kernel.init(jax.random.key(0), jax.numpy.zeros(()), None)
         >>> float(kernel.step(jax.random.key(1), state, None)[0].position)
         1.0
+
+    Reference:
+        Tierney (1994), Markov chains for exploring posterior distributions, section 2.4.
     """
     if not kernels:
         raise ValueError("cycle needs at least one kernel")

@@ -158,6 +158,10 @@ def gibbs(**blocks: Callable) -> Gibbs:
         >>> run = sample(jax.random.key(0), kernel, start, None, num_steps=10)
         >>> run.trace["x"].shape
         (10,)
+
+    Reference:
+        Geman and Geman (1984), Stochastic relaxation, Gibbs distributions, and the Bayesian
+        restoration of images.
     """
     if not blocks:
         raise ValueError("gibbs needs at least one block")

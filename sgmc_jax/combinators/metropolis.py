@@ -131,6 +131,9 @@ def metropolis(kernel: Kernel, energy: Callable, redraw: Callable) -> Metropolis
         >>> run = sample(jax.random.key(0), kernel, jnp.zeros(2), None, num_steps=10)
         >>> run.trace.shape, bool(run.info.acceptance.mean() > 0.9)
         ((10, 2), True)
+
+    Reference:
+        Duane, Kennedy, Pendleton and Roweth (1987), Hybrid Monte Carlo.
     """
     require_kernel(kernel)
     energy = as_function(energy, "energy", ("state",))

@@ -71,6 +71,10 @@ def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> A
     Example:
         >>> counts_variance(jnp.array([2.0, 2.0]), 1).tolist()
         [4.0, 4.0]
+
+    Reference:
+        Baker, Fearnhead, Fox and Nemeth (2018), Large-scale stochastic sampling from the
+        probability simplex; batches without replacement are ours.
     """
     _checks.truth("replace", replace)
     _checks.shaped("counts", counts, "d")

@@ -38,6 +38,11 @@ class AllReduce(Wrapper, BatchEstimator):
         >>> total = lambda shard: grad.full(jnp.zeros(()), shard).value
         >>> jax.vmap(total, axis_name="shards")(jnp.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
         [10.0, 10.0]
+
+    Reference:
+        Ahn, Shahbaba and Welling (2014), Distributed stochastic gradient MCMC, whose workers have
+        chains of their own on their own data, and change places; here every step has the gradient
+        of all shards.
     """
 
     inner: BatchEstimator

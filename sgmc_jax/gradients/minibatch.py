@@ -78,6 +78,10 @@ class Minibatch(OfBatches, BatchEstimator):
         >>> estimate, _ = grad.estimate(jax.random.key(1), estate, jnp.zeros(()), data)
         >>> float(estimate.value)
         6.0
+
+    Reference:
+        Robbins and Monro (1951), A stochastic approximation method; Welling and Teh (2011),
+        Bayesian learning via stochastic gradient Langevin dynamics.
     """
 
     model: ItemSum

@@ -26,6 +26,11 @@ class CIR(Transition):
         >>> moved = jnp.exp(CIR()(jax.random.key(0), phase, jnp.array(50.0), shapes).position)
         >>> bool(moved[0] > 0), bool(jnp.abs(moved[1] / 1e6 - 1) < 0.01)
         (True, True)
+
+    Reference:
+        Cox, Ingersoll and Ross (1985), A theory of the term structure of interest rates; Baker,
+        Fearnhead, Fox and Nemeth (2018), Large-scale stochastic sampling from the probability
+        simplex.
     """
 
     random: ClassVar[bool] = True

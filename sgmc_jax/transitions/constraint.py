@@ -35,6 +35,10 @@ class Projection(_Constraint):
         >>> phase = Phase(jnp.array([-0.25, 0.5]))
         >>> Projection(Box(0.0, 1.0))(None, phase, jnp.array(0.1), None).position.tolist()
         [0.0, 0.5]
+
+    Reference:
+        Bubeck, Eldan and Lehec (2018), Sampling from a log-concave distribution with projected
+        Langevin Monte Carlo.
     """
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:

@@ -27,6 +27,10 @@ class EulerMomentum(NoisyTransition):
         >>> cold = EulerMomentum(friction=1.0, temperature=0.0)
         >>> float(cold(jax.random.key(0), phase, jnp.array(0.5), gradient).momentum)  # 2 + 3
         5.0
+
+    Reference:
+        Chen, Fox and Guestrin (2014), Stochastic gradient Hamiltonian Monte Carlo; Ding et al.
+        (2014), Bayesian sampling using stochastic gradient thermostats.
     """
 
     friction: Array = eqx.field(converter=scalar("friction"))
@@ -55,6 +59,9 @@ class EulerLangevin(NoisyTransition):
         >>> phase, gradient = Phase(jnp.array(1.0)), jnp.array(6.0)
         >>> float(EulerLangevin(0.0)(jax.random.key(0), phase, jnp.array(0.5), gradient).position)
         4.0
+
+    Reference:
+        Welling and Teh (2011), Bayesian learning via stochastic gradient Langevin dynamics.
     """
 
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)

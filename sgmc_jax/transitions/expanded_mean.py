@@ -34,6 +34,10 @@ class ExpandedMeanLangevin(Transition):
         >>> moved = piece(jax.random.key(0), phase, jnp.array(0.1), shapes).position
         >>> bool(jnp.isfinite(moved).all())  # theta stays positive
         True
+
+    Reference:
+        Patterson and Teh (2013), Stochastic gradient Riemannian Langevin dynamics on the
+        probability simplex.
     """
 
     prior: Callable = eqx.field(converter=function_of("prior", "position"))

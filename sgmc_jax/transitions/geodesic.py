@@ -18,6 +18,9 @@ class GeodesicFlow(Transition):
         >>> phase = Phase(position=jnp.array(1.0), momentum=jnp.array(2.0))
         >>> float(GeodesicFlow()(None, phase, jnp.array(0.5), None).position)
         2.0
+
+    Reference:
+        Byrne and Girolami (2013), Geodesic Monte Carlo on embedded manifolds.
     """
 
     moves: ClassVar[bool] = True

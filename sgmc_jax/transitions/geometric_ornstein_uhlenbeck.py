@@ -30,6 +30,11 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
         >>> still = GeometricOrnsteinUhlenbeck(scale=0.0)
         >>> round(float(still(jax.random.key(0), phase, jnp.log(2.0), location).position), 4)
         1.0
+
+    Reference:
+        Baker, Fearnhead, Fox and Nemeth (2018), Large-scale stochastic sampling from the
+        probability simplex, section 3.3, who propose geometric Brownian motion; see
+        `geometric_ornstein_uhlenbeck`.
     """
 
     scale: Array = eqx.field(converter=real("scale"))

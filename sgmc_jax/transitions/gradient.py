@@ -21,6 +21,10 @@ class GradientKick(Transition):
         >>> phase, gradient = Phase(jnp.array(0.0), momentum=jnp.array(1.0)), jnp.array(4.0)
         >>> float(GradientKick()(None, phase, jnp.array(0.5), gradient).momentum)
         3.0
+
+    Reference:
+        Leimkuhler and Matthews (2013), Rational construction of stochastic numerical methods for
+        molecular sampling.
     """
 
     uses_field: ClassVar[bool] = True

@@ -47,6 +47,9 @@ class FrictionMatrix(eqx.Module):
         >>> friction = FrictionMatrix(jnp.array([[2.0, 1.0], [1.0, 2.0]]))
         >>> friction.apply(friction.rates, jnp.array([1.0, 0.0])).round(4).tolist()
         [2.0, 1.0]
+
+    Reference:
+        Liu, Zhu and Song (2016), Stochastic gradient geodesic MCMC methods.
     """
 
     rates: Float[Array, " m"]
@@ -106,6 +109,9 @@ class MatrixFriction(Transition):
         >>> phase = Phase(jnp.zeros(2), momentum=jnp.array([4.0, 4.0]))
         >>> piece(None, phase, jnp.log(2.0), None).momentum.round(4).tolist()
         [2.0, 1.0]
+
+    Reference:
+        Liu, Zhu and Song (2016), Stochastic gradient geodesic MCMC methods.
     """
 
     friction: FrictionMatrix = eqx.field(converter=_checks.of_kind("friction", FrictionMatrix))

@@ -29,6 +29,9 @@ class MirroredLangevin(Transition):
         >>> moved = cold(jax.random.key(0), phase, jnp.array(0.5), jnp.array([2 * jnp.log(3.0)]))
         >>> moved.position.round(4).tolist()  # y = log x goes from 0 to log 3
         [3.0]
+
+    Reference:
+        Hsieh, Kavis, Rolland and Cevher (2018), Mirrored Langevin dynamics.
     """
 
     mirror: Mirror = eqx.field(converter=as_mirror)

@@ -41,6 +41,10 @@ class NoiseCovariance(eqx.Module):
     Example:
         >>> NoiseCovariance(3.0).matrix(2).tolist()
         [[3.0, 0.0], [0.0, 3.0]]
+
+    Reference:
+        Chen, Fox and Guestrin (2014), Stochastic gradient Hamiltonian Monte Carlo, who subtract an
+        estimate of h V / 2 from the friction.
     """
 
     eigenvalues: PyTree | None

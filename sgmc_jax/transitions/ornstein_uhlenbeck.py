@@ -24,6 +24,10 @@ class OrnsteinUhlenbeck(NoisyTransition):
         >>> import jax.numpy as jnp
         >>> round(float(OrnsteinUhlenbeck(friction=1.0).variance(jnp.log(2.0), 0.0)), 4)  # 1 - 1/4
         0.75
+
+    Reference:
+        Leimkuhler and Matthews (2013), Rational construction of stochastic numerical methods for
+        molecular sampling. What is subtracted is ours.
     """
 
     friction: Array = eqx.field(converter=scalar("friction"))

@@ -51,6 +51,10 @@ class PreconditionedLangevin(Transition):
         >>> phase = Phase(jnp.zeros(1), auxiliary=cold.auxiliary(jnp.zeros(1)))
         >>> cold(jax.random.key(0), phase, jnp.array(1.0), jnp.array([3.0])).position.tolist()
         [0.75]
+
+    Reference:
+        Li, Chen, Carlson and Carin (2016), Preconditioned stochastic gradient Langevin dynamics for
+        deep neural networks; see `psgld` for the departures.
     """
 
     decay: Array = eqx.field(converter=scalar("decay"))

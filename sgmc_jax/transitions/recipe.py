@@ -44,6 +44,9 @@ class RecipeEuler(Transition):
         >>> phase, gradient = Phase(jnp.zeros(2)), jnp.array([1.0, 0.0])
         >>> cold(jax.random.key(0), phase, jnp.array(0.5), gradient).position.tolist()
         [1.0, 0.5]
+
+    Reference:
+        Ma, Chen and Fox (2015), A complete recipe for stochastic gradient MCMC.
     """
 
     diffusion: PositionMatrix = eqx.field(converter=of_kind("diffusion", PositionMatrix))

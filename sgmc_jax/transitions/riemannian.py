@@ -66,6 +66,9 @@ class RiemannianMomentum(Transition):
         >>> phase, gradient = Phase(jnp.zeros(1), jnp.ones(1)), jnp.array([3.0])
         >>> cold(jax.random.key(0), phase, jnp.array(0.5), gradient).momentum.tolist()
         [3.0]
+
+    Reference:
+        Ma, Chen and Fox (2015), A complete recipe for stochastic gradient MCMC, for SGRHMC.
     """
 
     metric: InverseMetric = eqx.field(converter=of_kind("metric", InverseMetric))

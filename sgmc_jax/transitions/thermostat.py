@@ -28,6 +28,10 @@ class Thermostat(Transition):
         >>> phase = Phase(position, jnp.array([2.0, 2.0]), piece.auxiliary(position))
         >>> float(piece(None, phase, jnp.array(0.5), None).auxiliary["thermostat"])  # 8 / 2 - 1 = 3
         2.5
+
+    Reference:
+        Ding et al. (2014), Bayesian sampling using stochastic gradient thermostats. What is kept of
+        the rounding is ours.
     """
 
     start: Array = eqx.field(converter=scalar("thermostat"))
