@@ -1,12 +1,14 @@
 """Starts from which chains find what is there."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sgmc_jax import Dist, sample
-from sgmc_jax.bnp import default_sampler
+from sgmc_jax.bnp import default_sampler, hybrid_mixture
 from tests.bnp.many_items import FEATURES, MIXTURE, TOPICS, documents, images, points, purity
 
 KEY = jax.random.key(0)
@@ -80,3 +82,16 @@ def test_unfit_arguments_are_told():
         default_sampler(KEY, *MIXTURE, points(1_200)[:, :1])
     with pytest.raises(ValueError, match="shards must be"):
         default_sampler(KEY, *MIXTURE, points(1_200), shards=0)
+
+
+def test_many_items_in_one_block_are_told():
+    data = np.zeros((120_000, 2), np.float32)
+    kernel = lambda blocks: hybrid_mixture(*MIXTURE, blocks=blocks, capacity=4)
+    with pytest.warns(UserWarning, match=r"120,000 items in 1 block: .* blocks=120"):
+        kernel(1).check(None, data)
+    with pytest.warns(UserWarning, match="in 2 blocks"):
+        kernel(2).check(None, data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel(3).check(None, data)
+        kernel(1).check(None, data[:50_000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -19,6 +20,8 @@ from .._starts import Starter, with_own_hyper
 from .anchors import Anchors
 from .blocks import Blocks, Rows
 from .schedules import Anchored, Demotion, Published, Schedule
+
+_ONE_BY_ONE = 50_000  # items of a block, of which a sweep takes seconds
 
 
 class HybridSums(NamedTuple):
@@ -239,6 +242,17 @@ class Hybrid(BlockKernel):
             known = ", ".join(f"{kind.__name__}()" for kind in self.model.schedules)
             raise TypeError(f"schedule must be one of {known}, got {self.schedule!r}")
         self.schedule.check(self.blocks, self.local_sweeps)
+
+    def check(self, position: Any, data: Data) -> None:
+        super().check(position, data)
+        num = None if isinstance(data, Shard) else leading_axis(data)
+        if num is not None and num > _ONE_BY_ONE * self.blocks:
+            warnings.warn(
+                f"{num:,} items in {self.blocks} block{'s' * (self.blocks > 1)}: those of a block "
+                f"are visited one after the other. More blocks, such as blocks={num // 1_000}, are "
+                "swept at the same time and as exact; bnp.default_sampler chooses their number",
+                stacklevel=2,
+            )
 
     def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """A synchronisation's draws, then every block by itself, then the next synchronisation."""
