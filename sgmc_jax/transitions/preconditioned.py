@@ -94,9 +94,14 @@ class PreconditionedLangevin(Transition):
 
     def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
         """`h g' P g / 2d`, less what is subtracted of V, at most T."""
-        p, _ = ravel_pytree(self._matrix(self._means(phase, field)[1]))
+        p = self._matrix(self._means(phase, field)[1])
         v = covariance_over(phase.position, phase.covariance, self.noise_covariance)
-        return heat_of(p, ravel_pytree(field)[0].astype(p.dtype), v, h, self.temperature)
+        if v is None:
+            square = lambda p, g: jnp.sum(p * g.astype(p.dtype) ** 2)
+            total = optax.tree.sum(jax.tree.map(square, p, field))
+            return h * total / (2 * _tree.size(phase.position))
+        d, g = (ravel_pytree(x)[0] for x in (p, field))
+        return heat_of(d, g.astype(d.dtype), v, h, self.temperature)
 
     def _noise(self, key: Any, phase: Phase, h: Array, p: PyTree) -> tuple[PyTree, Array | None]:
         """The noise, and how many of its eigenvalues are set to zero."""
