@@ -68,7 +68,8 @@ def psgld(
             dg/dx, and costs about one more gradient whatever the dimension.
         temperature: T >= 0, or a function of the step index.
         noise_covariance: V, the covariance of the estimate, to be subtracted, as of `sgld`; not
-            with `gamma`. Where it is not known, `grad = EmpiricalFisher(...)` estimates it.
+            with `gamma`. Where it is not known, `grad = EmpiricalFisher(...)` estimates it. Where
+            h P V exceeds 2 T the noise is zero, and counted in `info.clipped`.
 
     Returns:
         A kernel with `SplittingState`, whose `auxiliary` has v as `"mean_square"`, and
