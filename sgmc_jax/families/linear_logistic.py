@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .. import _checks
+from .._checks import real, scalar
 from . import _inputs
-from ._inputs import positive_number
 from .explicit_features import ExplicitFeatures
 
 
@@ -52,24 +52,13 @@ class LinearLogistic(ExplicitFeatures):
     """
 
     dim: int = eqx.field(static=True)
-    feature_scale: Array
-    intercept: Float[Array, " D"]
+    feature_scale: Array = eqx.field(converter=scalar("feature_scale"), default=1.0)
+    intercept: Array = eqx.field(converter=real("intercept"), default=0.0)
 
-    def __init__(
-        self,
-        dim: int,
-        feature_scale: Any = 1.0,
-        intercept: Any = 0.0,
-        *,
-        step_size: Any = 0.1,
-        num_steps: int = 5,
-    ):
-        _checks.whole("dim", dim)
-        self.dim = dim
-        self.feature_scale = positive_number("feature_scale", feature_scale)
-        self.intercept = _inputs.vector("intercept", intercept, dim)
-        self.step_size = step_size
-        self.num_steps = num_steps
+    def __check_init__(self):
+        _checks.whole("dim", self.dim)
+        _checks.positive("feature_scale", self.feature_scale)
+        _inputs.vector("intercept", self.intercept, self.dim)
 
     def log_item(
         self, params: Float[Array, "K D"], entries: Int[Array, " K"], item: Any

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .. import _checks
+from .._checks import real
 from ..random import log_gamma
 from . import _inputs
 from .explicit_features import ExplicitFeatures
@@ -54,27 +55,14 @@ class LinearPoisson(ExplicitFeatures):
     """
 
     dim: int = eqx.field(static=True)
-    shape: Float[Array, " D"]
-    rate: Float[Array, " D"]
-    background: Float[Array, " D"]
+    shape: Array = eqx.field(converter=real("shape"), default=1.0)
+    rate: Array = eqx.field(converter=real("rate"), default=1.0)
+    background: Array = eqx.field(converter=real("background"), default=0.1)
 
-    def __init__(
-        self,
-        dim: int,
-        shape: Any = 1.0,
-        rate: Any = 1.0,
-        background: Any = 0.1,
-        *,
-        step_size: Any = 0.1,
-        num_steps: int = 5,
-    ):
-        _checks.whole("dim", dim)
-        self.dim = dim
-        self.shape = _inputs.positive_vector("shape", shape, dim)
-        self.rate = _inputs.positive_vector("rate", rate, dim)
-        self.background = _inputs.positive_vector("background", background, dim)
-        self.step_size = step_size
-        self.num_steps = num_steps
+    def __check_init__(self):
+        _checks.whole("dim", self.dim)
+        for name in ("shape", "rate", "background"):
+            _inputs.positive_vector(name, getattr(self, name), self.dim)
 
     def log_item(
         self, params: Float[Array, "K D"], entries: Int[Array, " K"], item: Any
@@ -87,7 +75,7 @@ class LinearPoisson(ExplicitFeatures):
         return jnp.sum(self.shape * theta - self.rate * jnp.exp(theta))
 
     def draw_theta(self, key: Any) -> Float[Array, " D"]:
-        return log_gamma(key, self.shape) - jnp.log(self.rate)
+        return log_gamma(key, jnp.broadcast_to(self.shape, (self.dim,))) - jnp.log(self.rate)
 
     def check(self, data: Any) -> None:
         _inputs.check_counts(data, self.dim)

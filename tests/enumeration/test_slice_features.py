@@ -15,6 +15,7 @@ from sgmc_jax.bnp import (
     BetaBernoulli,
     GammaPoisson,
     LinearGaussian,
+    LinearPoisson,
     hybrid_features,
     slice_crm,
     slice_features,
@@ -313,10 +314,15 @@ def test_on_shards(shards):
 CHAINS = {
     "features": lambda capacity: sliced(0.7, capacity=capacity),
     "counts": lambda capacity: slice_features(GammaPoisson(1.0, 2.0), WIDE, capacity=capacity),
+    "factors": lambda capacity: slice_features(
+        GammaPoisson(1.0, 2.0), LinearPoisson(2), capacity=capacity
+    ),
     "general": lambda capacity: general("stable beta", capacity),
     "half empty": lambda capacity: general("own series, half empty", capacity),
 }
-FEW = {"features": 4, "counts": 8, "general": 8, "half empty": 8}  # all end above
+FEW = {"features": 4, "counts": 8, "factors": 8, "general": 8, "half empty": 8}  # all end above
+WHOLE = np.array([[4, 0], [1, 2], [0, 3]])
+DATA = {name: WHOLE if name == "factors" else exact.X for name in CHAINS}
 WRAPS = {
     "plain": (lambda make: make(), None),
     "thin": (lambda make: thin(make(), 2), None),
@@ -340,7 +346,7 @@ def same(a, b, wrap="plain"):
 )
 def test_growth(name, wrap, x64):
     around, start = WRAPS[wrap]
-    chain = lambda kernel: sample(KEY, around(lambda: kernel), start, exact.X, num_steps=60)
+    chain = lambda kernel: sample(KEY, around(lambda: kernel), start, DATA[name], num_steps=60)
     few = FEW[name]  # every doubling is compiled for seconds
     chains = [chain(CHAINS[name](capacity)) for capacity in (few, 128)]
     assert chains[0].capacity > few
@@ -352,9 +358,9 @@ def test_growth(name, wrap, x64):
 @pytest.mark.parametrize("kind, size", [(Vmap, 2), (Pmap, 8), (ShardMap, 8)])
 def test_the_same_chain_on_shards(name, kind, size, x64):
     args = {"num_steps": 20}
-    alone = sample(KEY, CHAINS[name](64), None, exact.X, **args)
+    alone = sample(KEY, CHAINS[name](64), None, DATA[name], **args)
     assert len(np.unique(alone.trace.local["features"], axis=0)) > 1
-    same(alone, sample(KEY, CHAINS[name](64), None, exact.X, engine=kind(size), **args))
+    same(alone, sample(KEY, CHAINS[name](64), None, DATA[name], engine=kind(size), **args))
 
 
 # ----------------------------------------------------------------------------------- the door
