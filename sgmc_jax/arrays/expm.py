@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
 from .products import product
@@ -12,14 +13,16 @@ _MOST_SQUARINGS = 40
 
 
 def expm(a: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
-    """exp(A): Taylor's polynomial of degree 8 of A / 2^s, four products, then s squarings.
+    """exp(A): Taylor's polynomial of degree 8 of B / 2^s, four products, then s squarings.
 
-    s is one for all matrices of an array, such that the remainder of the largest is rounding; a
-    flow's are small, and s is 0, 1 or 2. `jax.scipy.linalg.expm` solves linear systems, and has
-    five branches of which a GPU runs all.
+    B is A less the mean m of its diagonal, and F = exp(B / 2^i) - I is what is squared,
+    F <- 2 F + F^2: beside I its roundings would be those of I. exp(A) = e^m (I + F), to some
+    roundings of its largest entry. s is one for all matrices of an array, such that the remainder
+    of the largest is rounding; a flow's are small, and s is 0, 1 or 2. `jax.scipy.linalg.expm`
+    solves linear systems, and has five branches of which a GPU runs all.
 
     Args:
-        a: matrices, float32 or float64. Not for reverse-mode differentiation.
+        a: matrices, float32 or float64.
 
     Example:
         >>> import jax.numpy as jnp
@@ -27,10 +30,37 @@ def expm(a: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
         [[0.0, -1.0], [1.0, 0.0]]
 
     Reference:
-        Higham (2008), Functions of matrices, section 10.3; Paterson and Stockmeyer (1973).
+        Higham (2008), Functions of matrices, sections 10.3 and 10.7.3; Paterson and Stockmeyer
+        (1973).
     """
+    unit = jnp.eye(a.shape[-1], dtype=a.dtype)
+    mean = jnp.mean(jnp.diagonal(a, axis1=-2, axis2=-1), axis=-1)[..., None, None]
+    return jnp.exp(mean) * (unit + _less_unit(a - mean * unit))
+
+
+@jax.custom_jvp
+def _less_unit(a: Array) -> Array:
+    """exp(A) - I."""
+    f, squarings = _taylor(a)
+    return lax.fori_loop(0, squarings, lambda i, f: _square(f), f)
+
+
+@_less_unit.defjvp
+def _derivative(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+    """A loop of unknown length has no reverse derivative: this one has the most, and skips."""
+
+    def skipping(a):
+        f, squarings = _taylor(a)
+        step = lambda f, i: (lax.cond(i < squarings, _square, lambda f: f, f), None)
+        return lax.scan(step, f, jnp.arange(_MOST_SQUARINGS))[0]
+
+    return jax.jvp(skipping, primals, tangents)
+
+
+def _taylor(a: Array) -> tuple[Array, Array]:
+    """exp(A / 2^s) - I, and s."""
     small = (jnp.finfo(a.dtype).eps * 362_880 / 8) ** (1 / 9)  # |R| < |A|^9 / 9! (1 + ...)
-    norm = jnp.max(jnp.sum(jnp.abs(a), axis=-2), initial=0.0)
+    norm = lax.stop_gradient(jnp.max(jnp.sum(jnp.abs(a), axis=-2), initial=0.0))
     wanted = jnp.ceil(jnp.log2(jnp.maximum(norm, small) / small))
     squarings = jnp.clip(jnp.where(norm < jnp.inf, wanted, 0), 0, _MOST_SQUARINGS)
     a = a * jnp.exp2(-squarings).astype(a.dtype)
@@ -38,6 +68,8 @@ def expm(a: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
     a2 = product(a, a)
     a3, a4 = product(a, a2), product(a2, a2)
     high = unit / 24 + a / 120 + a2 / 720 + a3 / 5_040 + a4 / 40_320
-    taylor = unit + a + a2 / 2 + a3 / 6 + product(a4, high)
-    square = lambda i, e: product(e, e)
-    return jax.lax.fori_loop(0, squarings.astype(jnp.int32), square, taylor)
+    return a + (a2 / 2 + (a3 / 6 + product(a4, high))), squarings.astype(jnp.int32)
+
+
+def _square(f: Array) -> Array:
+    return 2 * f + product(f, f)

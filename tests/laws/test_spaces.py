@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from jax.test_util import check_grads
 
 from sgmc_jax import (
     SPD,
@@ -213,14 +214,34 @@ def test_without_a_step_to_the_polar_factor_it_would(monkeypatch):
         test_float32_does_not_leave(Stiefel(), points(4, 2), 10_000)
 
 
-@pytest.mark.parametrize("dtype, bound", [("float32", 1e-6), ("float64", 1e-14)])
+@every
+def test_the_flow_has_derivatives_of_both_modes(space, shape, dim, x64):
+    x, v = moving(space, shape, "float64")
+    flow = jax.jit(lambda s, v: space.flow(x, s * v, 1.3))
+    check_grads(flow, (jnp.ones(()), v), order=1, modes=("fwd", "rev"), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype, bound", [("float32", 2e-7), ("float64", 1e-14)])
 @pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 30.0])
 def test_exponentials(scale, dtype, bound, x64):
+    """Squares of exp(B) in place of exp(B) - I are off by three times as much."""
     a = np.random.default_rng(0).normal(size=(3, 6, 6)) * scale / 2.4
-    a = a - np.swapaxes(a, -1, -2)
-    error = np.abs(expm(jnp.asarray(a, dtype)) - scipy.linalg.expm(a))
+    a = np.asarray(a - np.swapaxes(a, -1, -2), dtype)
+    error = np.abs(expm(jnp.asarray(a)) - scipy.linalg.expm(a.astype(float)))
     assert error.max() < bound * max(1, scale)
     assert np.isnan(expm(jnp.full((2, 2), jnp.nan, dtype))).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_exponentials_of_what_shrinks_and_of_what_grows(dtype, x64):
+    """To roundings of their largest entry: exp(B) - I, less the mean, could not be near -I."""
+    b = np.random.default_rng(1).normal(size=(4, 4))
+    b = np.asarray((b @ b.T) / 4 * np.array([-20.0, -3.0, 3.0, 20.0])[:, None, None], dtype)
+    exact = scipy.linalg.expm(b.astype(float))
+    error = np.abs(expm(jnp.asarray(b)) - exact).max((-2, -1)) / np.abs(exact).max((-2, -1))
+    assert error.max() < 400 * np.finfo(dtype).eps, error
+    alone = expm(jnp.array([[[-50.0]], [[40.0]]], dtype))[:, 0, 0]
+    np.testing.assert_allclose(alone, np.exp([-50.0, 40.0]), rtol=10 * np.finfo(dtype).eps)
 
 
 def test_one_column_is_a_sphere(x64):
