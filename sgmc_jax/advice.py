@@ -10,6 +10,7 @@ import numpy as np
 
 TOO_HOT = 0.2  # the excess of the temperature from which on a run is remarked upon
 REFUSED = 0.1  # the acceptance probability below which it is
+_BLURRED = 0.25  # the rounding of an energy, in nats, from which on it is
 _FEW = 1_000  # steps that tell nothing yet
 
 
@@ -54,4 +55,13 @@ def remarks(info: Any, axes: Sequence[str], each: int = 1) -> list[str]:
             f"of the proposals {min(rates):.1%} are accepted: take a smaller step size, or a "
             "metric that fits the target (whiten)"
         )
+    for energies in (x[np.isfinite(x)] for x in told(info, "energy")):
+        size = float(np.median(np.abs(energies))) if energies.size else 0.0
+        blur = size * float(np.finfo(energies.dtype).eps)
+        if blur > _BLURRED:
+            said.append(
+                f"energies of {size:.1g} are known to {blur:.1g} nats in {energies.dtype}, and so "
+                "is what the Metropolis test compares: subtract a constant from the log "
+                "likelihood of each item, such as its value at the start, or enable jax_enable_x64"
+            )
     return said

@@ -26,7 +26,8 @@ class RunInfo(NamedTuple):
 
     Example:
         >>> from sgmc_jax.combinators import MetropolisInfo
-        >>> info = RunInfo(finite=True, kernel=MetropolisInfo(0.8, accepted=True, energy_error=0.2))
+        >>> kernel = MetropolisInfo(0.8, accepted=True, energy_error=0.2, energy=3.0)
+        >>> info = RunInfo(finite=True, kernel=kernel)
         >>> info.finite, info.acceptance
         (True, 0.8)
     """

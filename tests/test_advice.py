@@ -164,6 +164,13 @@ def test_one_kernel_of_a_stack_is_told_of():
     assert table.acceptance_rate < 0.1 and any("are accepted" in r for r in table.remarks)
 
 
+def test_a_step_of_size_zero_heats_nothing():
+    kernel = sgld(NOISY, lambda step: jnp.where(step < 2, 0.1, 0.0), noise_covariance=1.0)
+    run = sample(jax.random.key(0), kernel, jnp.zeros(4), DATA, num_steps=4)
+    heat = run.info.excess_temperature
+    assert np.all(heat[:2] != 0) and np.all(heat[2:] == 0)
+
+
 def test_kernels_that_cannot_tell_say_nothing():
     counts = Minibatch(Summand(jnp.full(4, 0.5), lambda x, z: z), Uniform(BATCH))
     turn = np.kron([[0.0, -1.0], [1.0, 0.0]], np.eye(2))
@@ -174,6 +181,12 @@ def test_kernels_that_cannot_tell_say_nothing():
 
 HOT, COLD = sgld(NOISY, 0.5), sgld(EXACT, 0.05)
 REFUSED = hmc(EXACT, 5.0, 1)
+
+
+def far(constant):
+    """A density whose logarithm is far from 0."""
+    model = FunctionModel(lambda x: -constant - 0.5 * x @ x)
+    return hmc(Minibatch(model, Full()), 0.5, 1)
 
 
 @pytest.mark.parametrize(
@@ -188,6 +201,10 @@ REFUSED = hmc(EXACT, 5.0, 1)
         (REFUSED, {}, ["accepted"]),
         (COLD, {}, []),
         (HOT, {"num_steps": 300}, []),  # too few to tell
+        (far(3e8), {}, ["known to 4e+01 nats in float32"]),
+        (cycle(COLD, thin(far(3e8), 2)), {"thin": 4}, ["known to 4e+01 nats"]),
+        (far(3e8), {"num_steps": 8}, ["known to"]),  # which one step tells
+        (far(5e5), {}, []),
     ],
 )
 def test_a_run_says_what_is_wrong_and_what_to_do(kernel, args, words):

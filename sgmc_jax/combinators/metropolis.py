@@ -36,11 +36,12 @@ class MetropolisState(NamedTuple):
 
 
 class MetropolisInfo(NamedTuple):
-    """The acceptance probability, whether the proposal was taken, and its energy minus the old.
+    """The acceptance probability, whether the proposal was taken, its energy minus the old, and the
+    energy of where the step ends.
 
     Example:
         >>> import jax.numpy as jnp
-        >>> info = MetropolisInfo(jnp.exp(-0.5), accepted=True, energy_error=0.5)
+        >>> info = MetropolisInfo(jnp.exp(-0.5), accepted=True, energy_error=0.5, energy=3.0)
         >>> round(float(info.acceptance), 4)
         0.6065
     """
@@ -48,6 +49,7 @@ class MetropolisInfo(NamedTuple):
     acceptance: Array
     accepted: Array
     energy_error: Array
+    energy: Array
 
 
 class Metropolis(Kernel):
@@ -80,7 +82,8 @@ class Metropolis(Kernel):
         error = jnp.where(jnp.isnan(error), jnp.inf, error)  # a diverged proposal is refused
         accepted = accept(accept_key, -error)
         inner = optax.tree.where(accepted, end, start)
-        info = MetropolisInfo(jnp.exp(-jnp.maximum(error, 0)), accepted, error)
+        energy = jnp.where(accepted, after, before)
+        info = MetropolisInfo(jnp.exp(-jnp.maximum(error, 0)), accepted, error, energy)
         return MetropolisState(inner.position, inner), info
 
     def refresh(self, key: Key, state: MetropolisState, data: Data) -> MetropolisState:
@@ -111,7 +114,8 @@ def metropolis(kernel: Kernel, energy: Callable, redraw: Callable) -> Metropolis
     accepted with probability min(1, exp(energy(before) - energy(after))).
 
     Targets:
-        exp(-energy), exactly. A step that diverges is refused.
+        exp(-energy), exactly, to the rounding of the energy: in float32 one of 1e7 is known to a
+        nat, and of a run of such `Run.summary` says so. A step that diverges is refused.
 
     Args:
         kernel: its step, followed by a change of sign of the momentum, must be its own inverse, and

@@ -40,7 +40,7 @@ def gmc(
         jitter: the largest relative change of h from one trajectory to the next, as in `hmc`.
 
     Returns:
-        A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energy error).
+        A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energies).
 
     Raises:
         TypeError: if the step size is a schedule.

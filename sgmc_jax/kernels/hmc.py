@@ -41,7 +41,7 @@ def hmc(
         jitter: the largest relative change of h, in [0, 1); 0 for trajectories of one length.
 
     Returns:
-        A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energy error).
+        A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energies).
 
     Raises:
         TypeError: if the step size is a schedule.

@@ -30,7 +30,7 @@ def mala(grad: Estimator, step_size: Any, *, space: Space | None = None) -> Metr
         space: where positions live, R^n by default; `Euclidean(scale)` for a preconditioner.
 
     Returns:
-        A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energy error).
+        A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energies).
 
     Raises:
         ValueError: if the estimator is not exact or `step_size` is not positive.

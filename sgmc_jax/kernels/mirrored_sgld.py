@@ -31,7 +31,9 @@ def mirrored_sgld(
         law if h sum(alpha) < 4.
 
     Args:
-        grad: the estimator of the gradient of the log posterior in x, all of its coordinates.
+        grad: the estimator of the gradient of the log posterior in x, all of its coordinates. Its
+            noise is not subtracted: near the boundary its variance in x is like 1 / x^2, and what
+            it was at earlier positions tells nothing of it.
         step_size: h > 0, or a function of the step index.
         mirror: `PositiveMirror()`, `SimplexMirror()` or a `Mirror` of one's own.
         temperature: T >= 0, or a function of the step index.

@@ -61,7 +61,8 @@ def sggmc(
         temperature: T >= 0, or a function of the step index.
         noise_covariance: V, the covariance of the estimate, to be subtracted from O, N or E: a
             number, a pytree like the position (a diagonal), or a matrix over the raveled position;
-            where it is not known, let `grad` be an `EmpiricalFisher`.
+            where it is not known, let `grad` be an `EmpiricalFisher`. All of it must be less than
+            the sampler's noise, on a curved space what is normal to it too.
         word: `"ABOBA"`, with one gradient a step; `"AFBNFA"`, the paper's; or any other over these
             letters and E (see `sghmc`) with A, one of B and E, and one of O, E or F and N.
 

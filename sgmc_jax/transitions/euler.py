@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -79,13 +78,13 @@ class EulerLangevin(NoisyTransition):
         return phase._replace(position=_tree.axpy(1.0, step, x), clipped=clipped)
 
     def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
-        """`h |g|^2 / 2d`, less what is subtracted of V: drift and noise over 2 h, less T."""
+        """`h |g|^2 / 2d`, less what is subtracted of V, at most T."""
         x, space, covariance = phase.position, phase.space, self.known(phase)
         excess = h * space.squared_norm(x, space.gradient(x, field)) / (2 * space.dim(x))
         if covariance.eigenvalues is None:
             return excess
-        own = covariance.mean(x, partial(self.variance, h))
-        return excess + own / (2 * jnp.maximum(h, 1e-30)) - self.temperature
+        left = lambda v: self.temperature - h * jnp.asarray(v) / 2
+        return excess + covariance.mean(x, left) - self.temperature
 
     def variance(self, h: Any, v: Any) -> Array:
         return 2 * self.temperature * h - h**2 * jnp.asarray(v)

@@ -140,6 +140,24 @@ def test_an_edge_that_no_step_sees(monkeypatch):
             check(dirichlet, "sggmc")
 
 
+@pytest.mark.full
+@pytest.mark.at_length
+@pytest.mark.parametrize("alpha", [0.6, 0.75])
+def test_the_order_of_the_error_at_an_edge(alpha):
+    """It is 2 alpha - 1, up to higher ones, and not 1."""
+
+    def error(h):
+        dirichlet = lambda x: Simplex.log_dirichlet(x, jnp.array([alpha, 2.0]))
+        kernel = sggmc(Minibatch(FunctionModel(dirichlet), Full()), Simplex(), h, 2.0)
+        start, args = jnp.array([alpha, 2.0]) / (alpha + 2), {"num_chains": 2_048}
+        args |= {"num_steps": round(180 / h), "burn_in": round(20 / h)}
+        reduce = lambda state, info: state.position[0]
+        means = run_law(KEY, kernel, start, None, reduce=reduce, **args).trace.mean
+        return np.mean(means) - alpha / (alpha + 2)
+
+    assert abs(error(0.2) / error(0.1) / 2 ** (2 * alpha - 1) - 1) < 0.15  # .01 its deviation
+
+
 FAULTS = {
     "noise not projected": (Stiefel, "normal_array", lambda self, key, x: _ambient(key, x)),
     "a QR factor, of any signs": (stiefel, "_towards_polar", lambda x: jnp.linalg.qr(x)[0]),

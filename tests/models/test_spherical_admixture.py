@@ -127,6 +127,18 @@ def test_documents_without_words_say_nothing():
     assert abs(with_it - without) < 1e-4
 
 
+def test_sums_of_directions_that_are_nothing():
+    """Of opposite topics, with a flat prior of the mean: no NaN, and no direction."""
+    model = SphericalAdmixture(2, 3, 1.0, 5.0, 2.0, 0.0)
+    given = GivenProportions(model.prior)
+    topics = jnp.array([[0.6, 0.8, 0.0], [-0.6, -0.8, 0.0]])
+    np.testing.assert_array_equal(given.prior(topics).value, 0.0)
+    theta = jnp.array([[[0.5, 0.5]], [[0.75, 0.25]]])
+    lengths = density.lengths(density.gram(topics), theta)[:, 0]
+    assert 0 < lengths[0] < 1e-3
+    np.testing.assert_allclose(lengths[1], 0.5, rtol=1e-6)
+
+
 def test_documents_that_are_read_batch_by_batch():
     def batch(i):
         counts = np.random.default_rng(i).poisson(1.0, (6, V))

@@ -17,6 +17,7 @@ from ..._types import Position
 from ...arrays import product
 from ...bessel import log_bessel_series
 from ...model import Model
+from ...spaces.sphere import length as length_of
 from .documents import UnitVectors, check_vectors, dense
 
 _NUMBERS = 2**25  # of documents in full at once
@@ -55,7 +56,7 @@ class Prior(eqx.Module):
 
     def logdensity(self, topics: Float[Array, "k v"]) -> Array:
         """log p(topics), the corpus mean integrated out: -log c(|resultant|) up to a constant."""
-        length = jnp.linalg.norm(self.resultant(topics))
+        length = length_of(self.resultant(topics))[..., 0]  # a derivative at 0 too
         return log_bessel_series(self.vocabulary / 2 - 1, length)
 
 
@@ -208,8 +209,9 @@ def gram(topics: Float[Array, "k v"]) -> Float[Array, "k k"]:
 
 
 def lengths(gram: Float[Array, "k k"], theta: Float[Array, "*b k"]) -> Float[Array, "*b"]:
-    """|beta theta|."""
-    return jnp.sqrt(jnp.sum(theta * product(theta, gram), axis=-1))
+    """|beta theta|, whose square is off by the rounding of a sum that may be 0."""
+    square, rounding = theta * product(theta, gram), jnp.finfo(theta.dtype).eps * theta * theta
+    return jnp.sqrt(jnp.maximum(jnp.sum(square, axis=-1), jnp.sum(rounding, axis=-1)))
 
 
 def projections(
