@@ -252,8 +252,9 @@ def slice_bnb(
 ) -> SliceBNB:
     """Slice sampling of a beta-negative-binomial clustering of grouped items, without truncation.
 
-    Groups of items (documents of words) share infinitely many clusters (topics). With the weights
-    of a beta process, s_k = a V_k e^(-g_k / (a c)) where V_k ~ Beta(1, c - 1),
+    Groups of items (documents of words) share infinitely many clusters (topics). With s_k = a w_k,
+    where w_k = V_k e^(-g_k / (a c)), V_k ~ Beta(1, c - 1), are the weights of a beta process of
+    mass a and concentration c (a twice, as in the paper: the s_k add up to a^2 in the mean),
 
         theta_dk ~ Beta(c s_k, c (1 - s_k)),   pi_dk ~ Gamma(r_d, rate (1 - theta_dk) / theta_dk)
         x_dk ~ Poisson(pi_dk)                  items of group d in cluster k

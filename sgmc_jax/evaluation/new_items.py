@@ -291,7 +291,7 @@ def _drawn(law: NewItems, key: Any, num: int) -> tuple[Array, Array]:
         if law.birth_ratio is not None:
             size_key = jax.random.fold_in(birth_key, 1)
             u, v = jax.random.uniform(size_key, (2, num, _BORN), values.dtype)
-            sizes = logarithmic(law.birth_ratio, u, v)
+            sizes = logarithmic(jnp.log1p(-law.birth_ratio), u, v)
             born = jnp.sum(jnp.where(jnp.arange(_BORN) < born, sizes**2, 0), 1, keepdims=True)
         variance = variance + born * law.feature_scale**2
     noise = jax.random.normal(noise_key, (num, values.shape[1]), values.dtype)

@@ -116,9 +116,11 @@ class DirichletCategorical(Family):
         return FirstMoments(weights.sum(1), zeros.at[:, jnp.asarray(items)].add(weights))
 
     def label_statistics(self, items: Any, labels: Array, capacity: int) -> FirstMoments:
-        zeros = jnp.zeros((capacity, self.size), self.concentration.dtype)
         place = jnp.where(labels < 0, capacity, labels)
-        total = zeros.at[place, jnp.asarray(items)].add(1, mode="drop")
+        # whole numbers, as one more than 2^24 is 2^24 in float32, and so for ever
+        whole = jnp.zeros((capacity, self.size), jnp.int32)
+        whole = whole.at[place, jnp.asarray(items)].add(1, mode="drop")
+        total = whole.astype(self.concentration.dtype)
         return FirstMoments(total.sum(1), total)
 
     def moved_statistics(self, items: Any, old: Array, new: Array, capacity: int) -> FirstMoments:

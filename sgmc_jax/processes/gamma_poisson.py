@@ -9,11 +9,14 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Int
 
 from ..random.gamma import log_gamma
+from ..special import log1mexp
 from .bondesson import bondesson
 from .counts import neighbours
 from .feature_process import FeatureProcess, Hyper
 from .measures import GammaProcess
 from .representation import MeasureSeries
+
+_MOST = 2.0**30
 
 
 class GammaPoisson(FeatureProcess):
@@ -96,13 +99,13 @@ class GammaPoisson(FeatureProcess):
         return hyper["mass"] * c * jnp.log1p(1 / (c + (num_items - 1)))
 
     def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Array:
-        return logarithmic(1 / (hyper["concentration"] + num_items), u, v)
+        return logarithmic(-jnp.log1p(1 / (hyper["concentration"] + (num_items - 1))), u, v)
 
 
-def logarithmic(ratio: Array, u: Array, v: Array) -> Int[Array, "..."]:
-    """A variate of P(z) ~ p^z / z from two uniforms, by Kemp's mixture.
+def logarithmic(log_rest: Array, u: Array, v: Array) -> Int[Array, "..."]:
+    """A variate of P(z) ~ p^z / z from two uniforms, by Kemp's mixture, given log(1 - p).
 
-    Given u it is geometric, of success probability (1 - p)^u.
+    Given u it is geometric, of success probability (1 - p)^u. What is above 2^30 is 2^30.
     """
-    log_failure = jnp.log(-jnp.expm1(u * jnp.log1p(-ratio)))
-    return 1 + jnp.floor(jnp.log(v) / log_failure).astype(jnp.int32)
+    more = jnp.floor(jnp.log(v) / log1mexp(u * log_rest))
+    return 1 + jnp.minimum(more, _MOST).astype(jnp.int32)

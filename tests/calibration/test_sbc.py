@@ -46,6 +46,7 @@ PITMAN_YOR = Mixture(mixtures.normal(), 0.8, 0.3)
 BOTH_RANDOM = Mixture(mixtures.normal(), (2.0, 2.0), None)
 # of slices: many atoms are open where the concentration is large
 FEW = Mixture(mixtures.normal(), (4.0, 8.0), num_items=4)
+FEW_RANDOM = BOTH_RANDOM._replace(num_items=3)
 BAGS = Mixture(mixtures.bags(), (4.0, 32.0), num_items=4)
 
 
@@ -73,6 +74,7 @@ MIXTURES = {
     ),
     "split-merge": (Mixture(mixtures.normal_inverse_wishart()), and_moves, 30),
     "slice": (FEW, partial(by, bnp.slice_mixture, capacity=32), 40),
+    "slice, random discount": (FEW_RANDOM, partial(by, bnp.slice_mixture, capacity=48), 100),
     "slice, batches": (
         Mixture(mixtures.words(), 0.5, 0.2, num_items=4),
         partial(by, bnp.slice_mixture, batch_size=2, capacity=32),
@@ -84,7 +86,7 @@ MIXTURES = {
         30,
     ),
 }
-LONG = {"auxiliary", "split-merge", "slice", "slice, batches", "slice, scir"}
+LONG = {"auxiliary", "split-merge"} | {name for name in MIXTURES if name.startswith("slice")}
 
 
 @pytest.mark.runs_long
@@ -102,6 +104,7 @@ FIXED = Buffet(0.8, 0.7)
 COUNTED = Buffet((4.0, 16.0), 4.0, noise=0.64, counted=True)
 SPARSE = Buffet((8.0, 24.0), 2.0, noise=0.64, counted=True)
 SERIES = Buffet((8.0, 16.0), 2.0)
+WHOLE = Buffet((8.0, 16.0), (8.0, 8.0), noise=(5.0, 2.0), scale=(5.0, 4.0))
 ANSWERS = Buffet(items="answers")
 FACTORS = Buffet((8.0, 24.0), 4.0, counted=True, items="counts")
 
@@ -133,6 +136,7 @@ FEATURES = {
     "demotion": (FIXED, partial(hybrid_features, schedule=bnp.Demotion()), 20),
     "collapsed, counted": (COUNTED, partial(by, bnp.collapsed_features, capacity=16), 30),
     "slice": (BUFFET, slice_features, 50),
+    "slice, all random": (WHOLE, slice_features, 60),
     "slice, counted": (SPARSE, slice_features, 40),
     "crm": (SERIES, crm, 50),
     "crm, factors": (FACTORS, crm_of_factors, 60),

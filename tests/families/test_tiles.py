@@ -80,6 +80,14 @@ def test_label_statistics_are_those_of_the_one_hot_weights(name, num_items, x64)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[1], b, 1e-12, 1e-12), mapped, expected)
 
 
+def test_counts_of_symbols_go_on_beyond_those_that_float32_counts_by_ones():
+    """2^24 + 1 is 2^24 there, and so would all that come after be."""
+    num = 2**24 + 1_000
+    items = jnp.zeros(num, jnp.int8)
+    found = DirichletCategorical(0.5, size=2).label_statistics(items, items, 1)
+    np.testing.assert_array_equal(found.total, [[num, 0]])
+
+
 @pytest.mark.parametrize("family", [*FAMILIES.values(), DirichletCategorical(1.0, size=9)])
 def test_moved_statistics_are_gains_less_losses(family, x64):
     old, new = (jnp.asarray(x) for x in (some(50, 6), some(50, 6)[::-1].copy()))

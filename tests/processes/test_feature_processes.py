@@ -143,6 +143,19 @@ def test_births_of_one_item_of_small_concentrations(process, c):
     np.testing.assert_allclose(rate, exact, rtol=1e-5)
 
 
+@pytest.mark.parametrize("c", [1.0, 1e-6, 1e-8, 1e-20])
+def test_sizes_of_births_of_one_item(c):
+    """Kemp's mixture of a logarithmic law, whose p may be 1 to every digit."""
+    u, v = np.random.default_rng(0).uniform(size=(2, 200)).astype(np.float32)
+    hyper = {"mass": jnp.array(2.0), "concentration": jnp.array(c)}
+    sizes = np.asarray(GammaPoisson(2.0, c).birth_size(hyper, 1, jnp.asarray(u), jnp.asarray(v)))
+    lost = u.astype(float) * np.log1p(1 / c)
+    exact = 1 + np.floor(np.log(v.astype(float)) / np.log1p(-np.exp(-lost)))
+    few = exact < 1_000
+    assert np.mean(sizes[few] == exact[few]) > 0.99
+    np.testing.assert_allclose(sizes[~few], np.minimum(exact[~few], 2**30), rtol=1e-3)
+
+
 def test_weights():
     """Beta(m, n - m + c), and Gamma(m, c + n)."""
     counts, n, num = jnp.array([3, 9]), 10, 20_000

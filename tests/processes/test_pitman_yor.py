@@ -9,7 +9,7 @@ from scipy.stats import gamma, kstest
 
 from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, PitmanYor, collapsed_mixture
 from sgmc_jax.collective import Dist
-from sgmc_jax.processes.pitman_yor import redraw_concentration
+from sgmc_jax.processes.pitman_yor import Sticks, redraw_concentration
 from tests.laws.moments import check_law, fault_is_seen, fewer
 
 KEY = jax.random.key(0)
@@ -101,6 +101,60 @@ def test_a_proposal_that_is_held_above_is_seen(x64, monkeypatch):
 
     monkeypatch.setattr(PitmanYor, "_walk", held)
     fault_is_seen(check_walk)
+
+
+def check_sticks(process, num_moves=10):
+    """(a, d, sticks) from their joint law keep it where (a, d) are drawn anew given the sticks.
+
+    What is looked at has the same mean before and after, so that the differences have none.
+    """
+    used, index = jnp.arange(6) < 4, jnp.arange(1.0, 7.0)
+
+    def one(key):
+        keys = jax.random.split(key, 3 + num_moves)
+        a = jax.random.gamma(keys[0], 2.0)
+        d = jax.random.uniform(keys[1]) if type(process) is PitmanYor else jnp.zeros(())
+        parts = jax.random.loggamma(keys[2], jnp.stack([jnp.full(6, 1 - d), a + index * d], 1))
+        series = Sticks(*jax.nn.log_softmax(parts).T)
+
+        def looked_at(hyper):
+            a, d = hyper["concentration"], hyper["discount"]
+            left = jnp.where(used, series.log_left, 0)
+            sums = jnp.array([jnp.sum(left), jnp.sum(left * index)])
+            weights = jnp.where(used, jnp.exp(series.log_stick), 0)
+            own = jnp.array([a, jnp.log(a), d, a * d, d * jnp.sum(weights)])
+            return jnp.concatenate([own, jnp.log(a) * sums, d * sums])
+
+        before = {"concentration": a, "discount": d}
+        move = lambda hyper, key: (process.redraw_from_series(key, hyper, series, used), None)
+        after, _ = jax.lax.scan(move, before, keys[3:])
+        return looked_at(after) - looked_at(before)
+
+    keys = jax.random.split(KEY, fewer(160_000))
+    gained = np.asarray(jax.jit(jax.vmap(one))(keys), float)
+    standard = gained.std(0, ddof=1) / np.sqrt(len(gained))
+    moved = standard > 0  # of a Dirichlet process the discount stays
+    assert moved.sum() == (9 if type(process) is PitmanYor else 4)
+    assert np.all(np.abs(gained.mean(0)[moved]) < 5.5 * standard[moved]), gained.mean(0) / standard
+
+
+@pytest.mark.parametrize(
+    "process", [PitmanYor(1.0, 0.5, (2.0, 1.0)), DirichletProcess(1.0, (2.0, 1.0))]
+)
+def test_hyper_parameters_given_sticks(process, x64):
+    check_sticks(process)
+
+
+def test_sticks_that_are_counted_from_zero_are_seen(monkeypatch, x64):
+    honest = PitmanYor._walk
+
+    def shifted(self, key, hyper, logdensity):
+        less = lambda h: h | {"concentration": h["concentration"] - h["discount"]}
+        return honest(self, key, hyper, lambda h: logdensity(less(h)))
+
+    monkeypatch.setattr(PitmanYor, "_walk", shifted)
+    with pytest.raises(AssertionError):
+        check_sticks(PitmanYor(1.0, 0.5, (2.0, 1.0)))
 
 
 def test_the_discount_of_a_dirichlet_process_is_its_own():

@@ -163,7 +163,7 @@ def hybrid_mixture(
     - `Published()` is the schedule of the paper, A = every cluster and every point free. It is
       *not* exact: A depends on labels that move. With several blocks clusters die on all and are
       born on one. At concentration 1.2, 100 points and no data the expected number of clusters is
-      3.85, 2.59 and 1.65 with 2, 4 and 10 blocks, instead of 5.88; in one block the error is
+      3.82, 2.53 and 1.65 with 2, 4 and 10 blocks, instead of 5.88; in one block the error is
       1e-3 to 2e-2 in total variation.
     - `Warm()` and `Asynchronous()` are not exact either: see `warm_mixture` and
       `asynchronous_mixture`.
