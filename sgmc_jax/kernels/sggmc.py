@@ -9,14 +9,11 @@ from .._estimators import Estimator
 from ..spaces import Space
 from ..spaces.space import as_space
 from ..splitting import Splitting
-from ..transitions import GeodesicFlow, GradientKick, friction_letters
+from ..transitions import GeodesicFlow, GradientKick, MomentumRefreshment, friction_letters
 from ..transitions.word import check_dynamics
 
-_CORRECTABLE = (
-    "ABOBA",
-    "AFBNFA",
-    "EA",
-)  # the words whose noise makes up for the estimate's exactly
+# the words whose noise makes up for the estimate's exactly, once or several times, and after an R
+_CORRECTABLE = ("ABOBA", "AFBNFA", "EA")
 
 
 def sggmc(
@@ -34,7 +31,7 @@ def sggmc(
     Its letters are A the geodesic flow, B the kick v <- v + t grad log p(x), O the exact
     Ornstein-Uhlenbeck step v <- c v + N(0, T (1 - c^2)) with c = exp(-C t), F the friction alone,
     v <- exp(-C t) v, and N the noise alone, v <- v + N(0, 2 C T t). A letter that occurs twice runs
-    twice for t = h / 2.
+    twice for t = h / 2. R draws v anew, from N(0, T) on the tangent space.
 
     Friction may be a matrix C over the raveled ambient coordinates. With L the projection on the
     tangent space and A = L C L,
@@ -64,7 +61,7 @@ def sggmc(
             where it is not known, let `grad` be an `EmpiricalFisher`. All of it must be less than
             the sampler's noise, on a curved space what is normal to it too.
         word: `"ABOBA"`, with one gradient a step; `"AFBNFA"`, the paper's; or any other over these
-            letters and E (see `sghmc`) with A, one of B and E, and one of O, E or F and N.
+            letters and E (see `sghmc`) with A, one of B and E, and one of O, E, R or F and N.
 
     Returns:
         A kernel with `SplittingState` and `SplittingInfo`.
@@ -98,11 +95,18 @@ def sggmc(
     """
     _checks.estimator("grad", grad)
     corrects = noise_covariance is not None or grad.tells_covariance
-    if corrects and word not in _CORRECTABLE:
+    if corrects and not any(_repeats(word, once) for once in _CORRECTABLE):
         raise ValueError(f"noise_covariance can be subtracted in {_CORRECTABLE}, got word={word!r}")
     letters = friction_letters(friction, temperature, noise_covariance)
+    letters["R"] = MomentumRefreshment(temperature)
     pieces = {"A": GeodesicFlow(), "B": GradientKick(), **letters}
     kernel = Splitting(word, pieces, grad, step_size, as_space(space), temperature=temperature)
     cold = _checks.certainly(lambda T: T == 0, temperature)  # without noise it searches a mode
-    check_dynamics(word, "A", "B E", *(() if cold else ("O E F+N",)))
+    check_dynamics(word, "A", "B E", *(() if cold else ("O E R F+N",)))
     return kernel
+
+
+def _repeats(word: Any, once: str) -> bool:
+    """Whether it is a word several times, but for an R before."""
+    rest = word.removeprefix("R") if isinstance(word, str) else ""
+    return rest != "" and rest == len(rest) // len(once) * once

@@ -52,7 +52,9 @@ def sghmc(
             (noise) and E (v <- (1 - h C) v + h g + noise), a letter that occurs c times running for
             t = h / c: `"ABOBA"` (the default, also called AKOKA), `"BAOAB"`, `"OBABO"`, `"EA"`
             (Chen et al.) or `"AFBNFA"` (the ABOBA of Chen, Ding and Carin and of Liu, Zhu and
-            Song).
+            Song). R draws v anew: `"R" + 5 * "ABOBA"` is five steps of size h / 5 from a fresh
+            momentum. With EA in place of ABOBA, the SG-HMC of Nemeth and Fearnhead (2019), the
+            variance of a Gaussian is off by a factor of 5/6 for every step size (AE: 5/4).
         space: `Euclidean(scale)` for a mass matrix, `sggmc` for any other space.
 
     Returns:

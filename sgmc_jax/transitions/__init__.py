@@ -20,6 +20,7 @@ from .ornstein_uhlenbeck import Friction, Noise, OrnsteinUhlenbeck
 from .position_matrix import Divergence, PositionMatrix
 from .preconditioned import PreconditionedLangevin
 from .recipe import RecipeEuler
+from .refreshment import MomentumRefreshment
 from .riemannian import InverseMetric, RiemannianFlow, RiemannianMomentum
 from .thermostat import Thermostat
 from .total import FixedTotal, GammaTotal
@@ -44,6 +45,7 @@ __all__ = [
     "MatrixFriction",
     "MatrixOrnsteinUhlenbeck",
     "MirroredLangevin",
+    "MomentumRefreshment",
     "Noise",
     "NoiseCovariance",
     "OrnsteinUhlenbeck",

@@ -461,4 +461,5 @@ CASES = [
         heavy=True,
     ),
     _on("psgld fisher", lambda h: psgld(EmpiricalFisher(PLAIN), h)),
+    _on("sghmc drawn anew", lambda h: sghmc(EmpiricalFisher(PLAIN), h, word="R" + 2 * "ABOBA")),
 ]

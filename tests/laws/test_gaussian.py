@@ -80,6 +80,29 @@ def test_two_chains_of_one_noise_approach_at_the_rate_of_the_drift(share, x64):
     assert faster < apart  # m bounds the rate from below
 
 
+def variance_of_several(word, h, num):
+    """Of Euler steps of size h from a fresh momentum: a discrete Lyapunov equation."""
+    kick = np.array([[1, 0], [-h * CURVATURE, 1 - h * FRICTION]])
+    move = {"E": kick, "A": np.array([[1, h], [0, 1]])}
+    noise = np.diag([0, 2 * h * FRICTION * TEMPERATURE + h**2 * NOISE])
+
+    def after(variance):
+        both = np.diag([variance, TEMPERATURE])
+        for letter in word * num:
+            both = move[letter] @ both @ move[letter].T + (noise if letter == "E" else 0)
+        return both[0, 0]
+
+    return after(0.0) / (1 - (after(1.0) - after(0.0)))
+
+
+def several(word, num):
+    """As many steps from a fresh momentum, and their variances."""
+    make = lambda step_size, temperature: sghmc(
+        GRAD, num * step_size, FRICTION, temperature=temperature, word="R" + num * word
+    )
+    return make, [variance_of_several(word, h, num) for h in STEPS]
+
+
 CLOSED_FORMS = {  # the variances at h = .2 and .6
     "sgld": (partial(sgld, GRAD), (0.7300, 1.7887)),
     "density": (partial(sgld, StochasticDensity(density, Uniform(2))), (0.7300, 1.7887)),
@@ -88,6 +111,8 @@ CLOSED_FORMS = {  # the variances at h = .2 and .6
     "OBABO": (partial(sghmc, GRAD, friction=FRICTION, word="OBABO"), (0.5852, 0.9427)),
     "AFBNFA": (partial(sghmc, GRAD, friction=FRICTION, word="AFBNFA"), (0.5730, 0.7633)),
     "ABOBA": (partial(sghmc, GRAD, friction=FRICTION), (0.5752, 0.7985)),
+    "R + 3 EA": several("EA", 3),
+    "R + 3 AE": several("AE", 3),
 }
 
 
@@ -114,6 +139,13 @@ def test_variance_with_minibatches(name):
     moments = second_moments(lambda h: make(step_size=h, temperature=TEMPERATURE), Y)
     # the printed values have four digits
     check_law(moments, expected, 0.01)
+
+
+@pytest.mark.parametrize("word, factor", [("EA", 5 / 6), ("AE", 5 / 4)])
+def test_euler_steps_from_a_fresh_momentum_are_off_for_every_step_size(word, factor):
+    """Five of them, by L / (L + 1) or L / (L - 1): the momentum is drawn half a step from where."""
+    ratio = variance_of_several(word, 1e-5, 5) / (TEMPERATURE / CURVATURE)
+    assert abs(ratio - factor) < 1e-4
 
 
 def test_the_law_sees_noise_too_large_by_a_twentieth(monkeypatch):

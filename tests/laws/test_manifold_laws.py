@@ -101,6 +101,7 @@ KERNELS = {
     "AFBNFA": lambda grad, space, h: sggmc(grad, space, h / 2, 2.0, word="AFBNFA"),
     "gsgnht": lambda grad, space, h: gsgnht(grad, space, h, 2.0),
     "langevin": lambda grad, space, h: sgld(grad, h**2 / 4, space=space),
+    "drawn anew": lambda grad, space, h: sggmc(grad, space, 4 * h, word="R" + 4 * "ABOBA"),
 }
 STEP = {matrix_langevin: 0.2, wishart: 0.15, exponential: 0.15, gamma: 0.15}
 # a first-order kernel takes small steps, and sees less

@@ -38,6 +38,7 @@ def letters() -> dict[str, Call]:
         "EulerMomentum": of(t.EulerMomentum, "ZA", friction=1.0, **heat),
         "OrnsteinUhlenbeck": of(t.OrnsteinUhlenbeck, "ABZBA", friction=1.0, **heat),
         "Friction": of(t.Friction, "ABZ", friction=1.0),
+        "MomentumRefreshment": of(t.MomentumRefreshment, "ZABA", temperature=1.0),
         "Noise": of(t.Noise, "ABZ", friction=1.0, **heat),
         "Thermostat": of(t.Thermostat, "ABZ", start=1.0),
         "NoiseCovariance": of(
