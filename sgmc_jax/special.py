@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import xlogy
+from jax.scipy.special import digamma, polygamma, xlogy
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
@@ -25,6 +26,7 @@ __all__ = [
 
 _STIRLING_FROM = 16.0
 _FROM = 30.0  # counts from which on saddle points are taken
+_SERIES_FROM = 16.0  # from which on three terms of digamma's series have all digits
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
@@ -88,6 +90,28 @@ def _remainder(z: Array) -> Array:
     for coefficient in _STIRLING[::-1]:
         series = coefficient + w * series
     return series / z
+
+
+def digamma_step(x: Array, n: Any) -> Array:
+    """digamma(x + n) - digamma(x), the sum of 1 / (x + i) over i < n, for n >= 0."""
+    a, b = 1 / jnp.maximum(x, _SERIES_FROM), 1 / (jnp.maximum(x, _SERIES_FROM) + n)
+    # else a difference of nearly equal numbers: by digamma's series, each term's difference
+    gap = n * a * b
+    series = gap * (1 / 2 + (a + b) / 12 - (a + b) * (a**2 + b**2) / 120)
+    return jnp.where(x < _SERIES_FROM, digamma(x + n) - digamma(x), jnp.log1p(n * a) + series)
+
+
+def trigamma_step(x: Array, n: Any) -> Array:
+    """trigamma(x + n) - trigamma(x), for n >= 0."""
+    a, b = 1 / jnp.maximum(x, _SERIES_FROM), 1 / (jnp.maximum(x, _SERIES_FROM) + n)
+    series = (
+        1
+        + (a + b) / 2
+        + (a**2 + a * b + b**2) / 6
+        - (a**4 + a**3 * b + a**2 * b**2 + a * b**3 + b**4) / 30
+    )
+    short = polygamma(1, x + n) - polygamma(1, x)
+    return jnp.where(x < _SERIES_FROM, short, -n * a * b * series)
 
 
 def log1mexp(x: ArrayLike) -> Array:
@@ -180,7 +204,7 @@ def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Array:
     plain = jnp.where(k > 0, k * log_rate, 0.0) - rate
     far = (k > _FROM) & (rate > 1) & (rate < jnp.inf)
     big, r = jnp.where(far, k, _FROM), jnp.where(far, rate, _FROM)
-    near = -_deviance(big, r) - log_stirling(big)
+    near = -deviance(big, r) - log_stirling(big)
     factorial = jnp.where(k > 1, jax.lax.lgamma(k + 1), 0.0)  # of 1 it would be rounded
     value = jnp.where(far, near, plain - factorial)
     # its derivative alone, k - r, which is large where r overflows, and no NaN
@@ -215,13 +239,18 @@ def log_negative_binomial(count: ArrayLike, size: ArrayLike, rate: ArrayLike) ->
     far = (k > _FROM) & (n > _FROM)
     big, m = jnp.where(far, k, _FROM), jnp.where(far, n, _FROM)
     both, odds = big + m, 1 / (1 + rate)
-    near = -_deviance(m, both * (rate * odds)) - _deviance(big, both * odds)
+    near = -deviance(m, both * (rate * odds)) - deviance(big, both * odds)
     near = near + _remainder(both) - _remainder(m) - _remainder(big)
     near = near + (jnp.log(m / both) - jnp.log(2 * math.pi * big)) / 2
-    return jnp.where(far, near, plain - jax.lax.lgamma(k + 1))
+    # 1 / B(k + 1, n) / (k + n) without factorials of k, where n is not large
+    many = (k > _FROM) & ~far
+    front = log_rising_factorial(jnp.where(many, k, 1) + 1, n - 1) - jax.lax.lgamma(n)
+    few = front - n * jnp.log1p(1 / rate) - k * jnp.log1p(rate)
+    return jnp.where(far, near, jnp.where(many, few, plain - jax.lax.lgamma(k + 1)))
 
 
-def _deviance(x: Array, mean: Array) -> Array:
+def deviance(x: Array, mean: Array) -> Array:
+    """x log(x / mean) - x + mean, which is small where these are large and near each other."""
     return mean * phi((x - mean) / mean)
 
 

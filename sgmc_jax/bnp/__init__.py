@@ -55,6 +55,7 @@ from .split_merge import SplitMergeInfo, SplitMergeState, split_merge
 from .stochastic_slice import StochasticSliceState
 from .tables import Table, cluster_table, feature_table
 from .uncollapsed_mixture import uncollapsed_mixture
+from .warm_features import warm_features
 from .warm_mixture import warm_mixture
 
 __all__ = [
@@ -126,5 +127,6 @@ __all__ = [
     "thinning",
     "traces",
     "uncollapsed_mixture",
+    "warm_features",
     "warm_mixture",
 ]

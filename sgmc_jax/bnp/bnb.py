@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.scipy.special import digamma, gammaln, polygamma
+from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int
 
 from ..collective import Collective
 from ..processes import BetaProcess
 from ..processes.exposure import exposure
-from ..special import log_rising_factorial
+from ..special import digamma_step, log_rising_factorial, trigamma_step
 
 _SMALL = 0.01  # below it the series of `log_absent` is off by 1e-4 of itself at most
 
@@ -43,7 +43,7 @@ class Failures(eqx.Module):
         """With the sums over all groups, which need one reduction however often it is asked."""
         c, r, real = process.concentration, failures, failures > 0
         # as a function of A, `log_absent` has at 0 the derivatives -slope and curvature
-        slope, curvature = digamma(c + r) - digamma(c), polygamma(1, c + r) - polygamma(1, c)
+        slope, curvature = digamma_step(c, r), trigamma_step(c, r)
         total = lambda x: jnp.sum(jnp.where(real, x, 0), dtype=c.dtype)
         sums = comm.sum(Sums(total(real), total(slope), total(curvature)))
         return cls(process, failures, comm, sums)

@@ -35,8 +35,10 @@ def seed_features(
 
         the one with the largest log p(Z) + log p(X | Z), factorials of entries apart,
 
-    is the start: its features for the subset, and none for all other items. From there the first
-    few steps of `hybrid_features` give the features to all items.
+    is the start: its features for the subset, and none for all other items. (Of a family whose
+    parameters are part of the chain log p(X | Z, theta) takes the place, less log(n) / 2 for each
+    number of theta, in the manner of Schwarz.) From there the first few steps of `hybrid_features`
+    give the features to all items.
 
     It is a start only and no draw of anything. What it costs does not depend on N.
 

@@ -80,10 +80,11 @@ def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> A
     _checks.shaped("counts", counts, "d")
     counts, batch_size = _checks.broadcasting(counts=counts, batch_size=batch_size)
     total = jnp.sum(counts.astype(jnp.result_type(counts, float)))  # which int32 may not hold
-    share = counts / total
+    sums = lambda x: jnp.append(0, jnp.cumsum(x[:-1].astype(total.dtype)))
+    others = sums(counts) + sums(counts[::-1])[::-1]
     left = jnp.maximum(total - batch_size, 0)  # no more than all can be drawn
     correction = 1.0 if replace else left / jnp.maximum(total - 1, 1)
-    return total**2 / batch_size * share * (1 - share) * correction
+    return counts / batch_size * others * correction  # and not by 1 - p, of which p may be all
 
 
 def scir_inflation(step_size: Any, num_items: Any, batch_size: Any) -> Array:

@@ -25,7 +25,7 @@ from ._entries import log_density, log_noise, mean_entries, tell_of_larger
 
 _SUMS = 2**16  # choices of all entries that are summed out
 _MOST = 7  # the largest entry that is thought of, where there is no other bound
-_BORN = 24  # new features of one item, beyond which lies less than 1e-10 where 5 are expected
+_BORN = 24  # new features of one item, beyond which lies less than 2e-10 where 5 are expected
 _POWER = 3.0
 
 
@@ -273,6 +273,11 @@ def _sum_of_squares(births: Array, ratio: Array) -> Float[Array, " S"]:
     return jax.lax.fori_loop(1, len(first), add, first)
 
 
+def _uniforms(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    """From (0, 1]: a 0 would be below the least tail, and its logarithm infinite."""
+    return 1 - jax.random.uniform(key, shape, dtype)
+
+
 def _pick(log_law: Float[Array, "M *n"], uniforms: Float[Array, "*n"]) -> Array:
     """How many tails P(z >= x) of a law are above a uniform."""
     law = jax.nn.softmax(log_law, axis=0)
@@ -284,14 +289,14 @@ def _pick(log_law: Float[Array, "M *n"], uniforms: Float[Array, "*n"]) -> Array:
 def _drawn(law: NewItems, key: Any, num: int) -> tuple[Array, Array]:
     entry_key, birth_key, noise_key = jax.random.split(key, 3)
     values, variance = law.parameters, law.noise_scale**2
-    uniforms = jax.random.uniform(entry_key, (num, len(values)), law.weights.dtype)
+    uniforms = _uniforms(entry_key, (num, len(values)), law.weights.dtype)
     z = _pick(law.log_entries[:, None], uniforms).astype(law.counts.dtype)
     if law.births is not None:
         born = poisson(birth_key, jnp.broadcast_to(law.births, (num, 1)))
         if law.birth_ratio is not None:
             size_key = jax.random.fold_in(birth_key, 1)
-            u, v = jax.random.uniform(size_key, (2, num, _BORN), values.dtype)
-            sizes = logarithmic(jnp.log1p(-law.birth_ratio), u, v)
+            u, v = _uniforms(size_key, (2, num, _BORN), values.dtype)
+            sizes = logarithmic(jnp.log1p(-law.birth_ratio), u, v).astype(values.dtype)
             born = jnp.sum(jnp.where(jnp.arange(_BORN) < born, sizes**2, 0), 1, keepdims=True)
         variance = variance + born * law.feature_scale**2
     noise = jax.random.normal(noise_key, (num, values.shape[1]), values.dtype)
@@ -313,7 +318,7 @@ def _annealed(law: NewItems, key: Any, items: Array, ladder: Array, particles: i
         z, log_weight = loop
         rest = residual(z)
         gain = (ladder[i + 1] - ladder[i]) * log_f(jnp.sum(rest**2, axis=2))
-        uniforms = jax.random.uniform(jax.random.fold_in(move_key, i), shape, values.dtype)
+        uniforms = _uniforms(jax.random.fold_in(move_key, i), shape, values.dtype)
 
         def column(k: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
             z, rest = loop
@@ -327,7 +332,7 @@ def _annealed(law: NewItems, key: Any, items: Array, ladder: Array, particles: i
         z, _ = jax.lax.fori_loop(0, len(values), column, (z, rest))
         return z, log_weight + gain
 
-    uniforms = jax.random.uniform(start_key, shape, values.dtype)
+    uniforms = _uniforms(start_key, shape, values.dtype)
     z = _pick(log_entries[:, :, None, None], uniforms).astype(values.dtype)
     start = z, jnp.zeros(shape[1:], values.dtype)
     _, log_weight = jax.lax.fori_loop(0, len(ladder) - 1, anneal, start)

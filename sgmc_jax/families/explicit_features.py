@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -85,16 +86,21 @@ class ExplicitFeatures(FeatureFamily):
         start_key, move_key = jax.random.split(key)
         rows = _without_padding(rows)
         posterior, space = _Posterior(self, counts > 0, comm), _Slots(counts)
+        # of many items a sum has few digits left for the differences that are tested
+        start = self.loglik(posterior.in_use(params), rows.features, rows.items)
+        posterior = replace(posterior, reference=jnp.where(jnp.isfinite(start), start, 0))
         kernel = leapfrog(posterior, self.step_size, self.num_steps, space)
         state = kernel.init(start_key, params, rows)
         state, _ = kernel.step(move_key, state, rows)
         return hyper, state.position
 
     def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Array:
+        """By Schwarz: a density of parameters would depend on their units, and on its constant."""
         terms = self.loglik(params, rows.features, rows.items)
-        active = jnp.any(rows.features > 0, axis=1)
-        prior = jnp.where(active, self.log_priors(params), 0)
-        return jnp.sum(jnp.where(rows.real, terms, 0)) + jnp.sum(prior)
+        active = jnp.sum(jnp.any(rows.features > 0, axis=1))
+        size = sum(leaf[0].size for leaf in jax.tree.leaves(params))
+        lost = active * size * jnp.log(jnp.maximum(jnp.sum(rows.real), 1)) / 2
+        return jnp.sum(jnp.where(rows.real, terms, 0)) - lost
 
     # ----------------------------------------------------------------- rows, together or alone
 
@@ -158,11 +164,15 @@ class ExplicitRow(ExplicitRows, RowLikelihood):
 
 
 class _Posterior(Estimator):
-    """The log density of the parameters of active slots given all rows, and its gradient."""
+    """The log density of the parameters of active slots given all rows, and its gradient.
+
+    `reference` holds constants that are subtracted from the rows' log likelihoods.
+    """
 
     family: ExplicitFeatures
     active: Bool[Array, " K"]
     comm: Collective
+    reference: Array | float = 0.0
 
     exact: ClassVar[bool] = True
 
@@ -170,11 +180,11 @@ class _Posterior(Estimator):
         self, key: Any, estate: PyTree, position: PyTree, data: FeatureRows
     ) -> tuple[Estimate, PyTree]:
         def items(params: PyTree) -> Array:
-            terms = self.family.loglik(self._in_use(params), data.features, data.items)
-            return jnp.sum(jnp.where(data.real, terms, 0))
+            terms = self.family.loglik(self.in_use(params), data.features, data.items)
+            return jnp.sum(jnp.where(data.real, terms - self.reference, 0))
 
         def prior(params: PyTree) -> Array:
-            terms = self.family.log_priors(self._in_use(params))
+            terms = self.family.log_priors(self.in_use(params))
             return jnp.sum(jnp.where(self.active, terms, 0))
 
         # every shard has its own rows, and all have the one prior
@@ -184,7 +194,7 @@ class _Posterior(Estimator):
         value, gradient = optax.tree.add(shared, jax.value_and_grad(prior)(position))
         return Estimate(gradient, value), estate
 
-    def _in_use(self, params: PyTree) -> PyTree:
+    def in_use(self, params: PyTree) -> PyTree:
         """With one that is in use in place of the others, which may have no finite gradient: slots
         that a chain has grown by are 0."""
         one = jnp.argmax(self.active)

@@ -149,7 +149,8 @@ class MinibatchCounts(Counts, BatchEstimator):
 
 
 class TableState(NamedTuple):
-    """The table of the items' allocations with the batcher's state, and the counts of all items.
+    """The table of the items' allocations with the batcher's state, the counts of all items, and
+    what was rounded off them, which else one item in some tens of millions would be.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -162,6 +163,7 @@ class TableState(NamedTuple):
 
     kept: KeptState
     counts: PyTree
+    rest: PyTree
 
 
 class TableCounts(Counts):
@@ -202,7 +204,8 @@ class TableCounts(Counts):
 
     def _counted(self, kept: KeptState, position: Position, data: Data) -> TableState:
         shard = self.batcher.population(as_shard(data))
-        return TableState(kept, self._counts(position, shard.items, kept.table.value, shard.mask))
+        counts = self._counts(position, shard.items, kept.table.value, shard.mask)
+        return TableState(kept, counts, optax.tree.zeros_like(counts))
 
     def estimate(
         self, key: Key, estate: TableState, position: Position, data: Data
@@ -215,7 +218,10 @@ class TableCounts(Counts):
 
         own = change(batch.weight > 0)
         value = self._value(position, estate.counts, own, lambda: change(batch.weight))
-        return value, TableState(kept, optax.tree.add(estate.counts, own))
+        due = optax.tree.add(own, estate.rest)
+        counts = optax.tree.add(estate.counts, due)
+        rest = jax.tree.map(lambda due, new, old: due - (new - old), due, counts, estate.counts)
+        return value, TableState(kept, counts, rest)
 
     def _value(
         self, position: Position, counts: PyTree, change: PyTree, weighted: Callable[[], PyTree]

@@ -54,8 +54,8 @@ class _Gibbs(Kernel):
 
     def shapes(self, topics: Array, data: Data, dtype: Any) -> Array:
         """beta plus the counts of the words by topic."""
-        counts = self.allocation.counts(data, topics[:, None], jnp.ones(len(data), dtype))
-        return self.allocation.prior.beta.astype(dtype) + counts
+        counts = self.allocation.counts(data, topics[:, None], jnp.ones(len(data), bool))
+        return self.allocation.prior.beta.astype(dtype) + counts.astype(dtype)
 
 
 class TopicGibbs(_Gibbs):

@@ -18,8 +18,9 @@ def warm_start(prior: TopicPrior, key: Any, documents: Array, num_sweeps: int) -
     """Log gammas of the topics; see `LDA.warm_start`."""
 
     def shapes(topics: Array) -> Array:
-        ones = jnp.ones(len(documents), prior.beta.dtype)
-        return prior.beta + word_counts(documents, topics, ones, prior.num_topics, prior.vocabulary)
+        size, each = (prior.num_topics, prior.vocabulary), jnp.ones(len(documents), bool)
+        counts = word_counts(documents, topics, each, *size)
+        return prior.beta + counts.astype(prior.beta.dtype)
 
     def one(topics: Array, key: Any) -> tuple[Array, None]:
         gammas = shapes(topics)

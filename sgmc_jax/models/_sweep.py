@@ -118,9 +118,14 @@ def word_counts(
     num_topics: int,
     vocabulary: int,
 ) -> Float[Array, "k v"]:
-    """How often each word has each topic, each document counted by its weight."""
+    """How often each word has each topic, each document counted by its weight.
+
+    If that is a truth they are whole numbers: one more than 2^24 is 2^24 in float32.
+    """
     cell = jnp.where(words >= 0, topics.astype(jnp.int32) * vocabulary + words, -1)
     cell = jnp.where(cell >= 0, cell, num_topics * vocabulary)
     spread = jnp.broadcast_to(weight[:, None], words.shape)
-    counts = jnp.zeros(num_topics * vocabulary, weight.dtype).at[cell].add(spread, mode="drop")
+    whole = weight.dtype == jnp.bool_
+    zeros = jnp.zeros(num_topics * vocabulary, jnp.int32 if whole else weight.dtype)
+    counts = zeros.at[cell].add(spread.astype(zeros.dtype), mode="drop")
     return counts.reshape(num_topics, vocabulary)

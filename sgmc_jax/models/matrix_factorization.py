@@ -66,7 +66,7 @@ class Ratings(Model):
     ) -> Estimate:
         factors, weight = self.factors(position), weight.astype(loglik.dtype)
         gradient = {
-            side: jnp.zeros_like(factors[side]).at[rows].add(weight[:, None] * terms[side])
+            side: _added(factors[side], rows, weight[:, None] * terms[side])
             for side, rows in zip(SIDES, items[0], strict=True)
         }
         return Estimate(self.as_gradient(position, gradient), jnp.sum(weight * loglik))
@@ -319,3 +319,8 @@ def factor_log_density(hyper: dict[str, RowPrior], factors: dict[str, Array]) ->
     """The log density of all rows of both factors given their priors, up to a constant."""
     users, items = (row_log_density(hyper[side], factors[side]) for side in SIDES)
     return users + items
+
+
+def _added(factor: Array, rows: Array, terms: Array) -> Array:
+    """The sum of the terms of each of a factor's rows."""
+    return jnp.zeros_like(factor).at[rows].add(terms.astype(factor.dtype))

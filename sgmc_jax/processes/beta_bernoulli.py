@@ -6,18 +6,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betaln, digamma
+from jax.scipy.special import betaln
 from jaxtyping import Array
 
 from .._checks import certainly
 from ..random import log_beta
-from ..special import log1mexp, log_rising_factorial
+from ..special import digamma_step, log1mexp, log_rising_factorial
 from .bondesson import bondesson, delayed_bondesson
 from .feature_process import FeatureProcess, Hyper
 from .measures import BetaProcess
 from .representation import MeasureSeries
-
-_LARGE = 16.0  # a concentration at which three terms of digamma's series have all digits
 
 
 class BetaBernoulli(FeatureProcess):
@@ -53,13 +51,7 @@ class BetaBernoulli(FeatureProcess):
     dtype = jnp.bool_
 
     def exposure(self, concentration: Array, num_items: Any) -> Array:
-        c = concentration
-        short = c * (digamma(c + num_items) - digamma(c))
-        # else a difference of nearly equal numbers: by digamma's series, each term's difference
-        a, b = 1 / jnp.maximum(c, _LARGE), 1 / (jnp.maximum(c, _LARGE) + num_items)
-        gap = num_items * a * b
-        series = gap * (1 / 2 + (a + b) / 12 - (a + b) * (a**2 + b**2) / 120)
-        return jnp.where(c < _LARGE, short, (jnp.log1p(num_items * a) + series) / a)
+        return concentration * digamma_step(concentration, num_items)
 
     def log_column(self, concentration: Array, counts: Array, num_items: Any) -> Array:
         """log B(m, n - m + c) - log B(m, n - m + 1), by products of m factors or of c - 1."""

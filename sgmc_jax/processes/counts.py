@@ -16,7 +16,9 @@ from jaxtyping import Array, Float, Int, PyTree
 from .. import _checks
 from .._checks import real
 from .._functions import as_function
-from ..special import log1mexp, log_rising_factorial
+from ..special import deviance, log1mexp, log_rising_factorial
+
+_MANY = 30
 
 
 class CountLikelihood(eqx.Module):
@@ -158,7 +160,9 @@ class Bernoulli(_YesOrNo):
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         # a weight may be rounded to 1
-        return xlogy_log(stats, log_theta) + xlogy_log(num_items - stats, log1mexp(log_theta))
+        rest = num_items - stats
+        plain = xlogy_log(stats, log_theta) + xlogy_log(rest, log1mexp(log_theta))
+        return _about_the_greatest(plain, stats, rest, jnp.exp(log_theta), -jnp.expm1(log_theta))
 
 
 class OddsBernoulli(_YesOrNo):
@@ -176,8 +180,11 @@ class OddsBernoulli(_YesOrNo):
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
         # m log theta - n log(1 + theta), of odds that may overflow too
         small, large = jnp.minimum(log_theta, 0), jnp.maximum(log_theta, 0)
-        have = xlogy_log(stats, small) - xlogy_log(num_items - stats, large)
-        return have - num_items * jnp.log1p(jnp.exp(-jnp.abs(log_theta)))
+        rest = num_items - stats
+        have = xlogy_log(stats, small) - xlogy_log(rest, large)
+        plain = have - num_items * jnp.log1p(jnp.exp(-jnp.abs(log_theta)))
+        shares = jax.nn.sigmoid(log_theta), jax.nn.sigmoid(-log_theta)
+        return _about_the_greatest(plain, stats, rest, *shares)
 
 
 class Poisson(_CountedBySum):
@@ -201,7 +208,8 @@ class Poisson(_CountedBySum):
         return -jnp.exp(log_theta)
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
-        return xlogy_log(stats, log_theta) - num_items * jnp.exp(log_theta)
+        mean = num_items * jnp.exp(log_theta)
+        return jnp.where(stats > _MANY, -_deviance(stats, mean), xlogy_log(stats, log_theta) - mean)
 
 
 class NegativeBinomial(_CountedBySum):
@@ -240,7 +248,24 @@ class NegativeBinomial(_CountedBySum):
         return self.size * log1mexp(log_theta)
 
     def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
-        return xlogy_log(stats, log_theta) + num_items * self.size * log1mexp(log_theta)
+        rest = num_items * self.size
+        plain = xlogy_log(stats, log_theta) + rest * log1mexp(log_theta)
+        return _about_the_greatest(plain, stats, rest, jnp.exp(log_theta), -jnp.expm1(log_theta))
+
+
+def _about_the_greatest(plain: Array, x: Array, y: Array, p: Array, q: Array) -> Array:
+    """`plain`, x log p + y log q with q = 1 - p, less its greatest value where x and y are large.
+
+    Only differences of it are of use, and of 1e7 items their rounding is a nat.
+    """
+    less = -_deviance(x, (x + y) * p) - _deviance(y, (x + y) * q)
+    return jnp.where((x > _MANY) & (y > _MANY), less, plain)
+
+
+def _deviance(x: Array, mean: Array) -> Array:
+    """Where x is large."""
+    x = jnp.maximum(x, _MANY).astype(mean.dtype)
+    return deviance(x, jnp.maximum(mean, jnp.finfo(mean.dtype).tiny))
 
 
 def _log_next(lower: Array) -> Array:

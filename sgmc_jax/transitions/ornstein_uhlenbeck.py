@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
@@ -35,9 +37,11 @@ class OrnsteinUhlenbeck(NoisyTransition):
     noise_covariance: NoiseCovariance = known_covariance()
 
     def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
-        noise, clipped = self.noise(key, phase, h)
-        decay = jnp.exp(-self.friction * h)
-        momentum = _tree.axpy(decay, phase.momentum, noise)
+        # in the precision of the momentum: c is rounded there as it is in the variance
+        dtype = jnp.result_type(*jax.tree.leaves(phase.momentum))
+        own, h = replace(self, friction=self.friction.astype(dtype)), h.astype(dtype)
+        noise, clipped = own.noise(key, phase, h)
+        momentum = _tree.axpy(jnp.exp(-own.friction * h), phase.momentum, noise)
         return phase._replace(momentum=momentum, clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Array:

@@ -33,6 +33,7 @@ from sgmc_jax.bnp import (
     slice_mixture,
     split_merge,
     uncollapsed_mixture,
+    warm_features,
     warm_mixture,
 )
 from sgmc_jax.bnp.hybrid.mixture import Mixture
@@ -74,6 +75,10 @@ def cases():
         "slice": one(slice_mixture(*PARTS, **name)),
         "batches": one(slice_mixture(*PARTS, 2, **name)),
         "stochastic": one(slice_mixture(*counts, 2, "scir", step_size=0.5, **name)),
+        "warm features": Case(
+            warm_features(BetaBernoulli(0.8, 0.7), LinearGaussian(1, 0.6, 1.1), blocks=4, **name),
+            kind="features",
+        ),
         "features": Case(
             hybrid_features(BetaBernoulli(0.8, 0.7), LinearGaussian(1, 0.6, 1.1), blocks=2, **name),
             kind="features",

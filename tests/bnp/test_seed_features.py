@@ -80,7 +80,8 @@ def test_the_density_of_a_likelihood_of_ones_own():
     theta, entries = np.array([1.0, -2.0, 7.0]), np.array([[1, 0], [1, 1], [0, 0]])
     x = np.array([0.5, 1.5])
     rows = FeatureRows(jnp.asarray(x), jnp.asarray(entries), jnp.ones(2, bool))
-    expected = -0.5 * np.sum((x - theta @ entries) ** 2) - 0.5 * np.sum(theta[:2] ** 2)
+    # by Schwarz: two rows, and two numbers of features in use
+    expected = -0.5 * np.sum((x - theta @ entries) ** 2) - 2 * np.log(2) / 2
     got = family.logdensity({}, jnp.asarray(theta), rows)
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 

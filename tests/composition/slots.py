@@ -28,6 +28,7 @@ from sgmc_jax.bnp import (
     slice_mixture,
     split_merge,
     uncollapsed_mixture,
+    warm_features,
     warm_mixture,
 )
 from sgmc_jax.collective import as_shard
@@ -97,6 +98,11 @@ def features(capacity, blocks=3):
     return hybrid_features(BetaBernoulli(2.0), family, blocks=blocks, capacity=capacity)
 
 
+def warm(capacity):
+    family = LinearGaussian(1, 0.3, 3.0)
+    return warm_features(BetaBernoulli(2.0), family, blocks=2, capacity=capacity)
+
+
 def hdp(capacity, blocks=4):
     process = HierarchicalDirichletProcess(3.0, 3.0)
     return hybrid_hdp(process, NORMAL, blocks=blocks, capacity=capacity)
@@ -127,6 +133,7 @@ CASES = [
     Case("with split-merge", both),
     Case("features", features),
     Case("features in one block", lambda capacity: features(capacity, 1)),
+    Case("warm features", warm),
     Case("hdp", hdp, GROUPS),
     Case("hdp in one block", lambda capacity: hdp(capacity, 1), GROUPS),
 ]

@@ -462,4 +462,5 @@ CASES = [
     ),
     _on("psgld fisher", lambda h: psgld(EmpiricalFisher(PLAIN), h)),
     _on("sghmc drawn anew", lambda h: sghmc(EmpiricalFisher(PLAIN), h, word="R" + 2 * "ABOBA")),
+    _bnp("warm_features", partial(bnp.warm_features, IBP, LINEAR_GAUSSIAN, blocks=3)),
 ]

@@ -138,11 +138,11 @@ class Blocks(NamedTuple):
         """Sweep some blocks, on each shard one after the other.
 
         Args:
-            sweep: as for `on_star`, after the index of the block; what is known are truths.
+            sweep: as for `on_star`, after the index of the block.
             local: the rows to be renewed.
 
         Returns:
-            all rows, and what is known of any block of the shard.
+            all rows, and what is known of the blocks of the shard: any truth, and sums of numbers.
         """
         first = self.comm.index() * self.num_own
 
@@ -154,10 +154,11 @@ class Blocks(NamedTuple):
         def turn(j: Array, loop: tuple[Array, PyTree]) -> tuple[Array, PyTree]:
             local, known = loop
             local, more = jax.lax.cond(chosen[first + j], swept, lambda j, z: (z, none), j, local)
-            return local, jax.tree.map(jnp.logical_or, known, more)
+            both = lambda x, y: x | y if x.dtype == bool else x + y
+            return local, jax.tree.map(both, known, more)
 
         known = jax.eval_shape(swept, jnp.zeros((), jnp.int32), local)[1]
-        none = jax.tree.map(lambda x: jnp.zeros(x.shape, bool), known)
+        none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), known)
         return jax.lax.fori_loop(0, self.num_own, turn, (local, none))
 
     def _rows(self, j: Array) -> Rows:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Bool, Int, PyTree
 
 from ..._types import Data
@@ -27,7 +28,7 @@ from .anchors import Anchors
 from .blocks import Blocks, Rows
 from .kernel import Hybrid, HybridModel, HybridState, HybridSums, Round, StepKeys
 from .rows import Atoms, draw_entries, sweep_block
-from .schedules import Anchored, Schedule
+from .schedules import Anchored, Demotion, Published, Schedule, Warm
 from .seeds import seeds
 
 
@@ -40,6 +41,8 @@ class LatentFeatures(HybridModel):
 
     local: ClassVar[str] = "features"
     keys: ClassVar[tuple[str, ...]] = tuple("hyper star weight atom off tail end".split())
+
+    schedules: ClassVar[Any] = (Anchored, Demotion, Published, Warm)
 
     process: FeatureProcess
     family: FeatureFamily
@@ -137,11 +140,18 @@ class LatentFeatures(HybridModel):
         (features, _), _ = jax.lax.scan(sweep, start, ciphers)
         return features.T
 
-    def sweep(self, now: Round, z: Array, rows: Rows) -> tuple[Array, tuple[PyTree, Array]]:
-        """All entries of a block's rows, and the parameters of the newborn."""
-        items = jax.tree.map(rows, now.blocks.shard.items)
+    def sweep(
+        self, now: Round, z: Array, rows: Rows, *, cradles: Array | None = None
+    ) -> tuple[Array, tuple[PyTree, Array]]:
+        """All entries of a block's rows, and the parameters of the newborn.
+
+        `Warm` says in which slots these may be, of each of the blocks in which they are.
+        """
+        items, key = jax.tree.map(rows, now.blocks.shard.items), now.keys.tail
+        if cradles is not None:
+            key = jax.random.fold_in(key, rows(now.blocks.block)[0])
         features, params, lost = sweep_block(
-            now.keys.tail,
+            key,
             self.process,
             self.family,
             now.hyper,
@@ -152,9 +162,12 @@ class LatentFeatures(HybridModel):
             now.blocks.shard.total,
             num_sweeps=now.num_sweeps,
             demote=now.demotes,
+            cradles=cradles,
         )
         # else no sweep changes them, and all shards have the same
         changed = self.family.explicit or now.demotes
+        if cradles is not None:  # those of other slots are known to their own blocks, or to all
+            params = _of_slots(cradles & ~now.atoms.instantiated, params)
         return features, (params if changed else (), lost)
 
     def synchronise(self, now: Round, z: Array, known: tuple[PyTree, Array]) -> HybridState:
@@ -164,7 +177,9 @@ class LatentFeatures(HybridModel):
         params = changed if now.demotes else now.theta
         own = self._sums(params, z, blocks, lost)
         sums, changed = blocks.comm.sum((own, changed))  # zeros but on the shard that has swept
-        params = changed if self.family.explicit else params
+        if self.family.explicit:
+            apart = _of_slots(now.atoms.instantiated, params) if now.several else None
+            params = changed if apart is None else optax.tree.add(apart, changed)
         args = now.hyper, params, sums.statistics, sums.counts
         # no part of the chain, unless they are explicit
         drawn = self.family.report(now.keys.end, *args)
@@ -195,6 +210,12 @@ class LatentFeatures(HybridModel):
 def _rows(z: Array, blocks: Blocks) -> FeatureRows:
     """The items with their entries, which are (n, K) outside and (K, n) inside."""
     return FeatureRows(blocks.shard.items, z.T, blocks.real)
+
+
+def _of_slots(chosen: Bool[Array, " K"], params: PyTree) -> PyTree:
+    """The parameters of some slots, zeros in others."""
+    spread = lambda x: chosen.reshape(-1, *(1,) * (x.ndim - 1))
+    return jax.tree.map(lambda x: jnp.where(spread(x), x, jnp.zeros_like(x)), params)
 
 
 def _random_order(key: Any, mask: Bool[Array, " K"]) -> Int[Array, " K"]:
@@ -233,7 +254,8 @@ def hybrid_features(
     The schedules are those of `hybrid_mixture`: `Anchored()` (an atom's first row off the
     designated block, in a random order, keeps it, and earlier rows may not have it) and
     `Demotion()` (serial) are exact. `Published()` is not: without data, n = 1, an active feature
-    survives too often and the expected number of features is a (1 + c) / c instead of a.
+    survives too often and the expected number of features is a (1 + c) / c instead of a. `Warm()`
+    is not either: see `warm_features`.
 
     Targets:
         the posterior of the features, in no order, their parameters, and the hyper-parameters that

@@ -93,7 +93,7 @@ class Round(NamedTuple):
 
     The keys of the step, the shard's blocks, hyper-parameters, the `atoms` (which have a field
     `instantiated`), theta (what their parameters are to the sweeps), the items with each atom at
-    the last synchronisation, and how often and how to sweep.
+    the last synchronisation, and how often, how and in how many blocks to sweep.
     """
 
     keys: StepKeys
@@ -104,6 +104,7 @@ class Round(NamedTuple):
     counts: Int[Array, " K"]
     num_sweeps: int
     demotes: bool
+    several: bool
 
 
 class HybridModel(eqx.Module):
@@ -264,9 +265,9 @@ class Hybrid(BlockKernel):
         # the designated block and A, by entries that will not move while they are in force
         anchors = self.schedule.anchors(keys.star, sums.occupancy)
         drawn = model.draw(keys, state, anchors, z, blocks)
-        demotes = self.schedule.demotes
+        how = self.local_sweeps, self.schedule.demotes, self.schedule.several
         # the last that shards have in common: up to the next sums each works by itself
-        now = Round(keys, blocks, *drawn, sums.counts, self.local_sweeps, demotes)
+        now = Round(keys, blocks, *drawn, sums.counts, *how)
 
         # a single block is the designated one
         if self.blocks > 1 and self.schedule.instantiates:

@@ -65,6 +65,7 @@ def sweep_block(
     *,
     num_sweeps: int,
     demote: bool,
+    cradles: Bool[Array, " K"] | None = None,
 ) -> tuple[Int[Array, "n K"], PyTree, Bool[Array, ""]]:
     """Gibbs sweeps over a block's rows, with the atoms of the tail integrated out.
 
@@ -79,6 +80,7 @@ def sweep_block(
         counts: the sums of the columns over all items.
         rows: the block's.
         num_items: n, of all blocks.
+        cradles: the slots in which features may be born, if they are free; by default all.
 
     Returns:
         the entries, the parameters, and whether a birth found no free slot.
@@ -94,6 +96,7 @@ def sweep_block(
         # a column of the tail is zero off the block, so that its other rows are all here
         shared = ~instantiated & (left.counts > 0)
         own = ~instantiated & ~shared  # and free slots; as others have it, whatever this row has
+        own = own if cradles is None else own & cradles
         likelihood = family.alone(hyper, left.params, left.stats, shared, own, item, old)
         entries, likelihood = _entries(process, hyper, left, likelihood, turn, old, num_items)
         # given the entries just drawn: the columns of its own are all that is left of the row

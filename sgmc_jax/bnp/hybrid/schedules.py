@@ -22,10 +22,12 @@ class Schedule(eqx.Module):
     Attributes:
         demotes: whether atoms are integrated out again as their last item is visited.
         instantiates: whether there are atoms for the items off the designated block.
+        several: whether atoms are born in several blocks.
     """
 
     demotes: ClassVar[bool] = False
     instantiates: ClassVar[bool] = True
+    several: ClassVar[bool] = False
 
     @abstractmethod
     def anchors(self, key: Any, occupancy: Int[Array, "P K"]) -> Anchors:
@@ -115,10 +117,11 @@ class Published(Schedule):
 
 
 class Warm(Published):
-    """`Published`, with births in all blocks at first, and in ever fewer; see `warm_mixture`.
+    """`Published`, with births in all blocks at first, and in ever fewer.
 
     After t steps there are births in max(1, ceil(P 2^(-t / cooling))) blocks, drawn in every step;
-    block p puts new clusters into the slots k = p mod P.
+    block p puts new clusters, or features, into the slots k = p mod P. See `warm_mixture` and
+    `warm_features`.
 
     Args:
         cooling: the number of steps in which the number of these blocks halves.
@@ -130,6 +133,8 @@ class Warm(Published):
         >>> kernel.blocks, float(kernel.schedule.cooling)
         (4, 10.0)
     """
+
+    several: ClassVar[bool] = True
 
     cooling: Array = eqx.field(converter=scalar("cooling"), default=3.0)
 
@@ -161,6 +166,7 @@ class Asynchronous(Schedule):
     """
 
     instantiates: ClassVar[bool] = False
+    several: ClassVar[bool] = True
 
     def anchors(self, key: Any, occupancy: Array) -> Anchors:
         """Nothing is instantiated."""

@@ -73,6 +73,12 @@ def nonparametrics() -> dict[str, Call]:
             run,
             POINTS,
         ),
+        "warm_features": Call(
+            bnp.warm_features,
+            feature | {"blocks": 3, "cooling": 3.0, "local_sweeps": 1},
+            run,
+            POINTS,
+        ),
         "Warm": Call(
             bnp.Warm,
             {"cooling": 3.0},
