@@ -69,7 +69,7 @@ def test_it_can_be_continued_and_its_chains_are_those_of_sample():
 
 
 def test_halving_is_cheap_and_as_good():
-    """Nine settings: 9, 3 and 1 in three rounds of a third of the budget; two thirds less spent."""
+    """Nine settings: 9 and 3 in two rounds of half of the budget; two thirds less spent."""
     grid = grid_search(KEY, TARGET, langevin, STEPS, **ON_TARGET, budget=45_000)
     found = successive_halving(KEY, TARGET, langevin, STEPS, **ON_TARGET, budget=14_000)
     seen = {float(arm.setting["step_size"]): arm.ksd for arm in grid.arms}

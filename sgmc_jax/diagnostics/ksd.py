@@ -33,10 +33,10 @@ def ksd(
     k0 = s.s' r^beta + 2 beta r^(beta-1) (s'.D - s.D - d) - 4 beta (beta-1) ||D||^2 r^(beta-2).
 
     - "joint": sqrt(mean k0). "coordinate": sum_j sqrt(mean k0_j), where k0_j has s_j, D_j and 1 in
-      place of s, D and d. joint <= coordinate <= sqrt(d) joint.
+      place of s, D and d. With "v", joint <= coordinate <= sqrt(d) joint.
     - statistic "v" averages all K^2 pairs. "u" averages the K (K-1) pairs of distinct draws: for
-      scores with independent noise (a fresh minibatch for each draw) its square is unbiased, where
-      "v" is inflated by c^(2 beta) tr(Cov) / K.
+      scores with independent noise (a fresh minibatch for each draw) the square of "joint" is
+      unbiased, where "v" is inflated by c^(2 beta) tr(Cov) / K.
 
     The square of a U-statistic can be negative: its root is then -sqrt(-square), so that the order
     of two samples is kept and value * |value| gives the unbiased square back.

@@ -55,10 +55,10 @@ class NewItems(eqx.Module):
 
         z_k ~ NegativeBinomial(m_k, p),   p = 1 / (n + c + 1),   births = -a c log(1 - p).
 
-    For `slice_crm` give the constructor its `counts` and the weights
-    `exp(representation.log_tau(v, g))` of the features in use (the representation of the position's
-    mass, if that has a prior), and 0 for all others. Average p(y) over draws before taking
-    logarithms.
+    For `slice_crm` give the constructor its `counts`, the weights `exp(log_theta)` of the series in
+    the position for features in use, and 0 for all others; births, where entries are 0 or 1, are
+    a (E(n + 1) - E(n)) with E(n) = `series.exposure(counts, n)` of mass 1. Average p(y) over draws
+    before taking logarithms.
 
     Args:
         parameters: A, (K, D).

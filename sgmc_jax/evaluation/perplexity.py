@@ -32,8 +32,8 @@ def infer_proportions(
         theta_k ~ a_k + sum_l q_lk,   q_lk ~ theta_k p(w_l | topic k),
 
     which never lowers sum_l log sum_k theta_k p(w_l | k) + sum_k a_k log theta_k: EM for the mode
-    of theta's posterior in the basis log theta, or the variational law of collapsed labels to order
-    0. It is no posterior mean; for perplexities it stands in for one, and costs K numbers a word.
+    of theta's posterior in the basis log theta, or CVB0 but for the share of the word itself. It
+    is no posterior mean; for perplexities it stands in for one, and costs K numbers a word.
 
     Args:
         topics: (K, V), `word_distributions(..., rest=True)`, or the softmax of `LDA` positions.
@@ -97,7 +97,8 @@ def perplexity(
 
         exp(-mean_dl log(mean_s p_s(w_dl))),   p_s as of `word_probabilities`
 
-    One draw's perplexity is that of a point; the average over draws is the model's, and lower.
+    One draw's perplexity is that of a point; the average over draws is the model's, and
+    lower than the geometric mean of theirs.
 
     Args:
         topics: (K, V), or (S, K, V) of S draws.

@@ -75,7 +75,8 @@ def grid_search(
             curvature at `position`.
         max_draws: the number of draws that are judged, thinned evenly.
         max_temperature: settings whose draws are hotter rank behind all others; 1.1 asks for
-            variances that are right to about a tenth, however few effective draws that leaves.
+            variances that are right to about a tenth, in the mean over coordinates, however few
+            effective draws that leaves.
         cost: a setting `->` the gradients that a step takes, for kernels that do not tell
             (`Contract.cost`).
 
@@ -130,8 +131,8 @@ def successive_halving(
 ) -> Tuned:
     """`grid_search`, in rounds after which all but the best third of the settings are left out.
 
-    With A settings there are R = ceil(log A / log eta) rounds. In each, those that are left share
-    budget / R equally; their chains go on from where they stopped, and are judged by the draws of
+    With A settings there are R = ceil(log A / log eta) rounds, but at least one. In each, those
+    that are left share budget / R equally; their chains go on from where they stopped, and are judged by the draws of
     all rounds. Of n settings the best ceil(n / eta) go on. To judge a round costs the same in each:
     the last has `max_draws` of every setting, one with n times as many settings an n-th, but not
     fewer than 50. The discrepancy of fewer draws is larger: compare settings of as many rounds.
