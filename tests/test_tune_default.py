@@ -16,6 +16,7 @@ from sgmc_jax import (
     LinearModel,
     Minibatch,
     Uniform,
+    Weighted,
     hmc,
     sample,
     sghmc,
@@ -216,6 +217,30 @@ def test_the_noise_of_a_diagonal_scale(monkeypatch):
     one, other = np.mean(moments, axis=0)
     direction = np.linalg.eigh(one)[1][:, -1]
     np.testing.assert_allclose(found, direction @ other @ direction, rtol=0.02)
+
+
+def test_weights_are_chosen_where_a_few_items_carry_the_noise():
+    """And as many of them as keep V = cov(d_i / p_i) / n in bounds."""
+    x = np.random.default_rng(0).normal(size=(20_000, 2)).astype(np.float32)
+    x[:100] *= 30
+    data, allowed = (x, x.sum(1)), 0.005
+    fit = laplace(KEY, LINEAR, jnp.zeros(2), data)
+    found = noise.choose_batcher(KEY, LINEAR, fit, data, allowed)
+    assert isinstance(found, Weighted) and 100 < found.batch_size < 10_000
+    chances = np.asarray(found.probabilities, float)
+    every = noise._points(
+        jax.random.split(KEY, 3)[0], fit, noise.on_batch(LINEAR, data), data, 2 * noise._DRAWS
+    )
+    covariances = []
+    for there in every[noise._DRAWS :]:
+        gaps = -x * (x @ (np.asarray(there, float) - np.asarray(fit.mode, float)))[:, None]
+        rows = gaps @ np.asarray(fit.space.cholesky, float)
+        total = rows.sum(0)
+        covariances.append((rows / chances[:, None]).T @ rows - np.outer(total, total))
+    largest = np.linalg.eigvalsh(np.mean(covariances, axis=0))[-1]
+    assert 0.8 < found.batch_size * allowed / largest < 1.25  # by a pilot of some thousands
+    even = noise.choose_batcher(KEY, LINEAR, fit, (x[100:], x[100:].sum(1)), allowed)
+    assert isinstance(even, Uniform)
 
 
 def test_a_valley_beyond_the_inflection_has_a_kernel():

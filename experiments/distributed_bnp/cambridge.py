@@ -1,4 +1,4 @@
-"""Figures 3 and 4, features: "Cambridge" images, from one feature and from seeds."""
+"""Figures 3 and 4, features: "Cambridge" images, from one feature, warm, and from seeds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
+from sgmc_jax import sample
+from sgmc_jax.bnp import (
+    BetaBernoulli,
+    LinearGaussian,
+    hybrid_features,
+    seed_features,
+    warm_features,
+)
 from sgmc_jax.evaluation import NewItems
 from sgmc_jax.pictures import plot_features
 
 from ..common import Options, curves, one_feature, table, timed
 
 NOISE, MOST = 0.5, 8
+_WARM = 256  # blocks, each of which has births in slots of its own
 PICTURES = """
 .#....  ...###  ......  ......
 ###...  ...#.#  ......  ......
@@ -36,10 +44,14 @@ def run(options: Options) -> str:
     items, test = jnp.asarray(noisy[:n]), noisy[n:]
     parts = BetaBernoulli(1.0), LinearGaussian(36, NOISE, 1.0)
     blocks, record = n // 200, held_out_features(test, NOISE)
-    kernel = hybrid_features(*parts, blocks=blocks, capacity=16)
-    starts = {"one feature": one_feature(n), "seeds": seed_features(options.key, *parts, items)}
+    starts = {"one feature": one_feature(n)}
+    if blocks <= _WARM:
+        starts["warm"] = _warm(options, parts, items, blocks, num // 8)
+    starts["seeds"] = seed_features(options.key, *parts, items)
     rows, found, scores = [], {}, {}
     for name, start in starts.items():
+        columns = jax.tree.leaves(start)[-1].shape[1]
+        kernel = hybrid_features(*parts, blocks=blocks, capacity=max(16, columns + 8))
         done = timed(options.key, kernel, start, items, record, num)
         active, score = (np.asarray(part, float) for part in done.trace)
         theta = np.asarray(done.state.position.shared["parameters"])
@@ -55,6 +67,17 @@ def run(options: Options) -> str:
     images[0].figure.savefig(options.out / "figure6.png", dpi=120)
     header = ["images", "blocks", "start", "held-out", "features", "smallest cosine", "ms a step"]
     return table(header, rows)
+
+
+def _warm(options: Options, parts: tuple, items: jax.Array, blocks: int, num: int) -> np.ndarray:
+    """The features after some steps in which ever fewer blocks have births."""
+    cooling = num / np.log2(blocks)
+    kernel = warm_features(*parts, blocks=blocks, cooling=cooling, capacity=4 * blocks)
+    active = lambda state, info: info.active
+    begun = one_feature(len(items))
+    run = sample(options.key, kernel, begun, items, num_steps=num, record=active)
+    features = np.asarray(run.state.position.local["features"])
+    return features[:, features.any(axis=0)]
 
 
 def planted_features() -> np.ndarray:

@@ -132,10 +132,11 @@ def successive_halving(
     """`grid_search`, in rounds after which all but the best third of the settings are left out.
 
     With A settings there are R = ceil(log A / log eta) rounds, but at least one. In each, those
-    that are left share budget / R equally; their chains go on from where they stopped, and are judged by the draws of
-    all rounds. Of n settings the best ceil(n / eta) go on. To judge a round costs the same in each:
-    the last has `max_draws` of every setting, one with n times as many settings an n-th, but not
-    fewer than 50. The discrepancy of fewer draws is larger: compare settings of as many rounds.
+    that are left share budget / R equally; their chains go on from where they stopped, and are
+    judged by the draws of all rounds. Of n settings the best ceil(n / eta) go on. To judge a round
+    costs the same in each: the last has `max_draws` of every setting, one with n times as many
+    settings an n-th, but not fewer than 50. The discrepancy of fewer draws is larger: compare
+    settings of as many rounds.
 
     Args:
         key: a random key: the same key gives the same result.
