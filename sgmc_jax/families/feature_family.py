@@ -194,7 +194,7 @@ class FeatureFamily(eqx.Module):
 
     @abstractmethod
     def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Float[Array, ""]:
-        """log p(items | entries), parameters integrated out; if `explicit`, near enough."""
+        """log p(items | entries), parameters integrated out; if `explicit`, by Schwarz."""
 
     @abstractmethod
     def check(self, data: PyTree) -> None:

@@ -177,9 +177,9 @@ class LatentFeatures(HybridModel):
         params = changed if now.demotes else now.theta
         own = self._sums(params, z, blocks, lost)
         sums, changed = blocks.comm.sum((own, changed))  # zeros but on the shard that has swept
-        if self.family.explicit:
-            apart = _of_slots(now.atoms.instantiated, params) if now.several else None
-            params = changed if apart is None else optax.tree.add(apart, changed)
+        if self.family.explicit and now.several:  # from each block its newborn alone
+            changed = optax.tree.add(changed, _of_slots(now.atoms.instantiated, params))
+        params = changed if self.family.explicit else params
         args = now.hyper, params, sums.statistics, sums.counts
         # no part of the chain, unless they are explicit
         drawn = self.family.report(now.keys.end, *args)
