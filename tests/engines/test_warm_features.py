@@ -81,7 +81,7 @@ def test_the_same_chain_on_any_engine(model, x64):
 def test_parameters_of_a_feature_are_those_that_its_block_has_drawn(x64):
     """Explicit ones, which its block alone knows until all meet: zeros would be nobody's draw."""
     kernel = warm("explicit", cooling=1e9)
-    run = sample(KEY, kernel, None, jnp.asarray(X), num_steps=12)
+    run = sample(KEY, kernel, None, jnp.asarray(X), num_steps=40)
     z, params = features(run)[-1], np.asarray(run.trace.shared["parameters"])[-1]
     used = z.any(0)
     assert used.sum() >= 3 and np.all(np.linalg.norm(params[used], axis=1) > 1e-3)
