@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, PyTree
 
-from .. import _checks
+from .. import _checks, _returned
 from .._checks import real
 from .._functions import as_function
 from ..special import deviance, log1mexp, log_rising_factorial
@@ -105,7 +105,8 @@ class BoundedCounts(CountLikelihood):
 
     def log_prob(self, x: Array, log_theta: Array) -> Array:
         gone = jnp.isneginf(log_theta)  # h(0 | 0) = 1, where x log theta is no number
-        each = jnp.vectorize(self.function)(x, jnp.where(gone, -1.0, log_theta))
+        one = lambda *args: _returned.scalar("log_prob", self.function(*args))
+        each = jnp.vectorize(one)(x, jnp.where(gone, -1.0, log_theta))
         return jnp.where(gone, jnp.where(x == 0, 0.0, -jnp.inf), each)
 
     def statistics(self, entries: Array, real: Array) -> Array:

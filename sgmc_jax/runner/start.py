@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .. import _checks, _tree
+from .._functions import must_take
 from ..checkpoint import contents
 from ..contract import from_init
 from ..run import Run
@@ -79,6 +80,7 @@ def _is_function(position: Any) -> bool:
             f"position must be the parameters of {name}, as its method `init` returns them, got "
             "the module itself"
         )
+    must_take(position, "position", ("key",))
     return True
 
 

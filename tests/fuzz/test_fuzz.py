@@ -73,6 +73,8 @@ def test_what_is_spoilt_was_good(name):
         ("successive_halving", "scale", print),
         ("PoissonEmission", "data", np.ones((20, 2), complex)),
         ("ExpandedMean", "prior", lambda x: x),
+        ("CountLikelihood.from_function", "log_prob", print),
+        ("tune_decay", "position", object),
     ],
 )
 def test_what_was_found_is_refused(name, argument, value):
