@@ -145,7 +145,13 @@ class Pmap(Engine):
         return lambda *args: mapped(args)
 
     def put(self, tree: PyTree) -> PyTree:
-        return self.map(lambda x: x, (0,))(tree)
+        return _put_by_pmap(self.size)(tree)
+
+
+@lru_cache
+def _put_by_pmap(size: int) -> Callable:
+    """One program for every call, and not one each."""
+    return Pmap(size).map(lambda x: x, (0,))
 
 
 class ShardMap(Engine):

@@ -181,8 +181,8 @@ def test_a_batch_of_all_items_has_no_noise():
 @pytest.mark.parametrize(
     "make, word, message",
     [
-        (sghmc, "ABFBA", "word must have O or E or F and N, got 'ABFBA'"),
-        (sghmc, "ABNBA", "word must have O or E or F and N"),
+        (sghmc, "ABFBA", "word must have O or E or R or F and N, got 'ABFBA'"),
+        (sghmc, "ABNBA", "word must have O or E or R or F and N"),
         (sghmc, "AOA", "word must have B or E, got 'AOA'"),
         (sghmc, "BOB", "word must have A, got 'BOB'"),
         (sgnht, "ATFBFTA", "word must have E or B and F and N"),

@@ -80,6 +80,9 @@ class Repeat(Kernel):
 def repeat(kernel: Kernel, num_steps: int) -> Repeat:
     """`num_steps` steps of a kernel as one step, whose info stacks theirs.
 
+    Go on from a run of it with the same number: a step's index is that of the outer step times it,
+    and schedules would be elsewhere.
+
     Args:
         kernel: any kernel.
         num_steps: how many of its steps make one. Of a stream all of them are given one batch.

@@ -162,9 +162,10 @@ class Chains:
         self.kernel, self.capacity = self.kernel.resize(capacity), capacity
         try:
             self._begin_at(seen.state, seen.stopped)
-            pairs = before.moments, self.carry.moments
-            moments = jax.tree.map(lambda x, y: _pad_to(x, y.shape), *pairs)
-            self.carry = self.carry._replace(info=before.info, moments=moments)
+            kept = lambda carry: (carry.info, carry.moments)
+            wider = lambda x, y: _pad_to(x, y.shape)
+            info, moments = jax.tree.map(wider, kept(before), kept(self.carry))
+            self.carry = self.carry._replace(info=info, moments=moments)
         except BaseException:  # Ctrl-C while it compiles: nothing has grown
             self.kernel, self.capacity, self.carry, self.template, self.plan = smaller
             raise
@@ -180,7 +181,7 @@ class Chains:
         wider = wider_draw(static, self.plan, self.layout, 2 * self.capacity)
         try:
             draw = jax.eval_shape(wider, self._params, self.carry, self.first_data)
-        except (TypeError, ValueError):
+        except Exception:  # whatever a user's function says to it, at the end of a run
             return None
         pairs = zip(jax.tree.leaves(self.template[0]), jax.tree.leaves(draw), strict=True)
         return tuple(one.shape != more.shape for one, more in pairs)

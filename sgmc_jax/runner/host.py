@@ -166,11 +166,21 @@ class Host:
         # without a call between, so that Ctrl-C comes before all or after
         chains.carry, self.num_steps, self.draws.count = carry, made, count
         self._save(segment)
-        active = [np.max(slots.active, initial=0) for slots in slot_infos(segment[1])]
-        if active and max(active) > _CROWDED * chains.capacity:
+        if self.num_steps < self.origin + self.length and self._crowded(segment[1]):
             chains.grow(2 * chains.capacity)  # before a chunk is lost to it
             self._make_room()
         return num_steps
+
+    def _crowded(self, info: Any) -> bool:
+        """Whether a chain that goes on has hardly a slot left."""
+        infos, most = slot_infos(info), 0
+        if not infos:
+            return False
+        going = self.chains.stopped() < 0
+        for slots in infos:
+            ahead = going.reshape(going.shape + (1,) * (np.ndim(slots.active) - going.ndim))
+            most = max(most, int(np.max(np.where(ahead, slots.active, 0), initial=0)))
+        return most > _CROWDED * self.chains.capacity
 
     def _make_room(self) -> None:
         """Room for draws with as many slots as the chains have now."""

@@ -48,7 +48,8 @@ def keep(
 ) -> tuple[Carry, PyTree]:
     """One guarded step, its info averaged since the last kept draw, and what it leaves to keep."""
     state, stopped, info = guarded_step(kernel, keys, carry.state, carry.stopped, data)
-    overflow = carry.overflow | (overflowed(info) & (carry.stopped < 0))
+    # of a chain that stops here, too, it counts for nothing: NaN ask for any number of slots
+    overflow = carry.overflow | (overflowed(info) & (stopped < 0))
     carry = Carry(state, stopped, overflow, carry.info, carry.moments)
     since = keys.count - burn_in
     if plan.reduce is not None:

@@ -59,7 +59,8 @@ class Stream:
         self.function = batches if callable(batches) else None
         self.iterator: Any = None if callable(batches) else batches
         try:
-            self.first = self._next(start)
+            # a reader may fill the same array again
+            self.first = jax.tree.map(_own, self._next(start))
         except StopIteration:
             raise ValueError("data must have batches, got an iterator that has ended") from None
         self.pending = [self.first] if self.function is None else []
@@ -106,30 +107,51 @@ class Stream:
         Raises:
             StopIteration: if the iterator has ended.
         """
-        batches = []
+        stacked, sizes = None, np.zeros(length, np.int32)
         for i in range(num):
             try:
-                batches.append(self.pending.pop() if self.pending else self._next(start + i))
+                batch = self.pending.pop() if self.pending else self._next(start + i)
             except StopIteration:
-                if not batches:
+                if i == 0:
                     raise
+                num = i
                 break
-        for i, batch in enumerate(batches):
             check_like(batch, self.item, start + i)
-        num = len(batches)
-        batches += [batches[-1]] * (length - num)
-        sizes = np.array([leading_axis(batch) for batch in batches], np.int32)
-        self.num_rows = max(self.num_rows, int(sizes.max()))
-        stack = lambda *x: jnp.asarray(np.stack([padded(x, self.num_rows) for x in x]))
-        items = jax.tree.map(stack, *batches)
+            sizes[i:] = leading_axis(batch)
+            self.num_rows = max(self.num_rows, int(sizes[i]))
+            # at once: a reader may fill the same array again
+            stacked = self._put(stacked, batch, i, length)
+        repeat = lambda x: np.concatenate([x[:num], np.repeat(x[num - 1 : num], length - num, 0)])
+        items = jax.tree.map(lambda x: jnp.asarray(x if num == length else repeat(x)), stacked)
         if np.all(sizes == self.num_items) and self.num_rows == self.num_items:
             return num, items
         return num, Shard(items, sizes, 0 * sizes, sizes)
 
+    def _put(self, stacked: PyTree, batch: PyTree, i: int, length: int) -> PyTree:
+        """The batches up to the i-th, all of them padded to the longest."""
+        rows, leaves = self.num_rows, [np.asarray(x) for x in jax.tree.leaves(batch)]
+        if stacked is None:
+            stacked = batch
+            held = [np.empty((length, rows, *x.shape[1:]), x.dtype) for x in leaves]
+        else:
+            held = jax.tree.leaves(stacked)
+            if held and held[0].shape[1] < rows:  # copies of each one's first item, as `padded`
+                held = [np.stack([padded(y, rows) for y in x]) for x in held]
+        for x, new in zip(held, leaves, strict=True):
+            x[i] = padded(new, rows)
+        return jax.tree.unflatten(jax.tree.structure(stacked), held)
+
     def _next(self, index: int) -> PyTree:
-        batch = next(self.iterator) if self.function is None else self.function(index)
-        # a loader's pair, and not a list of batches
-        return as_arrays(tuple(batch) if isinstance(batch, list) else batch)
+        return as_batch(next(self.iterator) if self.function is None else self.function(index))
+
+
+def as_batch(batch: PyTree) -> PyTree:
+    """A batch as a loader gives it: of a pair as a list, which is no list of batches."""
+    return as_arrays(tuple(batch) if isinstance(batch, list) else batch)
+
+
+def _own(x: Any) -> Any:
+    return x.copy() if isinstance(x, np.ndarray) else x
 
 
 def resident(data: PyTree) -> PyTree:

@@ -21,7 +21,7 @@ from ..collective import Shard, leading_axis
 from ..gradients import Minibatch
 from ..model import Model
 from ..models.series import is_series
-from ..runner.stream import as_arrays, check_like, of_one_item, padded, passes_of
+from ..runner.stream import as_batch, check_like, of_one_item, padded, passes_of
 from .curvature import ENOUGH
 
 _HALVINGS = 12
@@ -120,7 +120,7 @@ def sample_of_pass(key: Any, passes: Callable[[], Iterator], number: int = ENOUG
     """
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     places, sizes, held, item, tree = np.full(number, np.inf), [], [], [], None
-    for index, batch in enumerate(map(as_arrays, passes())):
+    for index, batch in enumerate(map(as_batch, passes())):
         rows = [np.asarray(x) for x in jax.tree.leaves(batch)]
         if index == 0:
             _checks.arrays("data", batch)
@@ -164,7 +164,7 @@ def sum_of_pass(
 ) -> tuple[Estimate, int]:
     """The sum over all items of the batches, in double precision, and how many items they are."""
     total, item, num_items, num_rows = None, [], 0, 0
-    for index, batch in enumerate(map(as_arrays, batches)):
+    for index, batch in enumerate(map(as_batch, batches)):
         if index == 0:
             _checks.arrays("data", batch)
             grad.check(position, batch)

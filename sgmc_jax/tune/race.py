@@ -125,7 +125,7 @@ class Race:
                 thin = int(judged) // self.judge.max_draws
                 # of more chains than draws the judge takes some: a round is a draw of each at least
                 racer.thin = max(1, thin) if 2 * thin <= num_steps else num_steps
-        thin = group[0].thin
+        thin, begun = group[0].thin, runs[0].num_steps if runs else 0
         with warnings.catch_warnings():
             # of chains that did not stay finite: what they are for is to be told by an arm
             warnings.simplefilter("ignore", UserWarning)
@@ -140,6 +140,8 @@ class Race:
                 kernel_axis=0,
                 position_axis=None,
             )
+        if run.num_steps - begun < num_steps - num_steps % thin:
+            raise KeyboardInterrupt("the search was interrupted")
         for i, racer in enumerate(group):
             racer.ran(_unstacked(run, i, MadeWith(racer.kernel.made_with(), self.data)))
 
