@@ -247,9 +247,11 @@ def test_variational_topics_are_a_fixed_point_near_the_posterior():
     again, _ = kernel.step(KEY, run.state, documents)
     np.testing.assert_allclose(again.position, fit, atol=2e-4)
     begin = {"topics": run.state.position, "proportions": jnp.full((400, 2), 0.5)}
-    blocks = sam.block_gibbs(0.01, 10)
+    blocks = sam.block_gibbs(0.004, 10)
     record = lambda state, info: state.position["topics"]
-    draws = sample(KEY, blocks, begin, documents, num_steps=600, burn_in=100, record=record).trace
+    gibbs = sample(KEY, blocks, begin, documents, num_steps=600, burn_in=100, record=record)
+    draws, accepted = gibbs.trace, np.mean(gibbs.info.topics.acceptance)
+    assert accepted > 0.5, accepted
     gap = np.arccos(np.clip(np.sum(fit * Sphere().nearest(np.mean(draws, 0)), -1), -1, 1))
     spread = np.sqrt(np.mean(np.sum((draws - draws.mean(0)) ** 2, -1), 0))
     assert np.all(gap < 3 * spread), (gap, spread)
