@@ -320,7 +320,7 @@ CHAINS = {
     "general": lambda capacity: general("stable beta", capacity),
     "half empty": lambda capacity: general("own series, half empty", capacity),
 }
-FEW = {"features": 4, "counts": 8, "factors": 8, "general": 8, "half empty": 8}  # all end above
+FEW = {"features": 4, "counts": 8, "factors": 8, "general": 4, "half empty": 8}  # all end above
 WHOLE = np.array([[4, 0], [1, 2], [0, 3]])
 DATA = {name: WHOLE if name == "factors" else exact.X for name in CHAINS}
 WRAPS = {
