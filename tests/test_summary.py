@@ -120,7 +120,7 @@ def test_slots_are_known_by_their_growth(engine):
     assert run.slotted == (False, True)
     assert run.summary().names == ("a", "active")
     assert len(plot_trace(run)) == 2
-    longer = run.extend(sample(jax.random.key(0), walk, run, None, **steps | {"num_steps": 300}))
+    longer = run.extend(sample(jax.random.key(0), walk, run, None, **steps | {"num_steps": 360}))
     assert longer.capacity == 16 and longer.summary().names == ("a", "active")
     both = cycle(walk, walk), lambda state, info: (state.states[1].places, state.position)
     made = sample(jax.random.key(0), both[0], None, None, record=both[1], **steps)

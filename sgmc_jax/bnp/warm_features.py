@@ -62,7 +62,7 @@ def warm_features(
         >>> X = jnp.tile(jnp.array([[3.0, 0.0], [0.0, 3.0], [3.0, 3.0]]), (4, 1))
         >>> kernel = warm_features(BetaBernoulli(1.0), LinearGaussian(2, 0.3, 3.0), blocks=2)
         >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=10)
-        >>> int(run.info.active[0, -1]) > 1
+        >>> int(run.info.active[-1]) > 1
         True
 
     Reference:
