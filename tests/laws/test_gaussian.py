@@ -25,7 +25,7 @@ from sgmc_jax import (
 from sgmc_jax.spaces import Euclidean
 from sgmc_jax.splitting import Splitting
 from sgmc_jax.trajectory import _redraw
-from sgmc_jax.transitions import EulerLangevin, GeodesicFlow, GradientKick
+from sgmc_jax.transitions import EulerLangevin, GeodesicFlow, GradientKick, MomentumRefreshment
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
 pytestmark = pytest.mark.runs_long
@@ -146,6 +146,18 @@ def test_euler_steps_from_a_fresh_momentum_are_off_for_every_step_size(word, fac
     """Five of them, by L / (L + 1) or L / (L - 1): the momentum is drawn half a step from where."""
     ratio = variance_of_several(word, 1e-5, 5) / (TEMPERATURE / CURVATURE)
     assert abs(ratio - factor) < 1e-4
+
+
+@pytest.mark.full
+def test_the_law_sees_a_momentum_that_is_drawn_a_tenth_too_hot(monkeypatch):
+    honest = MomentumRefreshment.__call__
+
+    def hotter(self, key, phase, h, field):
+        drawn = honest(self, key, phase, h, field)
+        return drawn._replace(momentum=1.1**0.5 * drawn.momentum)
+
+    monkeypatch.setattr(MomentumRefreshment, "__call__", hotter)
+    fault_is_seen(test_variance_with_minibatches, "R + 3 AE")
 
 
 def test_the_law_sees_noise_too_large_by_a_twentieth(monkeypatch):

@@ -41,7 +41,6 @@ class LatentFeatures(HybridModel):
 
     local: ClassVar[str] = "features"
     keys: ClassVar[tuple[str, ...]] = tuple("hyper star weight atom off tail end".split())
-
     schedules: ClassVar[Any] = (Anchored, Demotion, Published, Warm)
 
     process: FeatureProcess
@@ -148,7 +147,7 @@ class LatentFeatures(HybridModel):
         `Warm` says in which slots these may be, of each of the blocks in which they are.
         """
         items, key = jax.tree.map(rows, now.blocks.shard.items), now.keys.tail
-        if cradles is not None:
+        if cradles is not None:  # with the key of the step all blocks would have the same births
             key = jax.random.fold_in(key, rows(now.blocks.block)[0])
         features, params, lost = sweep_block(
             key,

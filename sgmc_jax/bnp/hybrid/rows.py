@@ -96,6 +96,7 @@ def sweep_block(
         # a column of the tail is zero off the block, so that its other rows are all here
         shared = ~instantiated & (left.counts > 0)
         own = ~instantiated & ~shared  # and free slots; as others have it, whatever this row has
+        # what the row has to itself was born here, among the block's cradles, or is instantiated
         own = own if cradles is None else own & cradles
         likelihood = family.alone(hyper, left.params, left.stats, shared, own, item, old)
         entries, likelihood = _entries(process, hyper, left, likelihood, turn, old, num_items)
