@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sgmc_jax import Full, FunctionModel, Minibatch, Sphere, Stiefel, Uniform, gsgnht, sggmc
+from sgmc_jax import Full, FunctionModel, Minibatch, Sphere, Stiefel, Uniform, gsgnht, sample, sggmc
 from sgmc_jax.models import SphericalAdmixture
 
 from .table import Line, Table, compare
@@ -78,10 +78,15 @@ def _admixture(scale: float, rounds: int) -> Table:
     kernel = sggmc(grad, Sphere(), 1e-3, 100.0)
     cases[many] = _chain(kernel, start, max(1, num // 25), _CHAINS, data)
     lines.append(Line(many, None, "sggmc", {"sggmc": 1.0}))
+    cases["sample"] = _sampled(kernel, start, data, num)
+    by_turns = f"sample, {_CHAINS} chains, one after the other"
+    cases[by_turns] = _sampled(kernel, start, data, max(2, num // 10), _CHAINS)
+    lines += [Line("sample"), Line(by_turns, None, "sample", {"sample": 1.05})]
     note = (
         f"`SphericalAdmixture`, {_TOPICS} topics, {_VOCABULARY:,} words, batches of {_BATCH} of "
         f"{_DOCUMENTS:,} documents. The products are those of topics and of the batch with "
-        "topics, twice each; a step's noise is half a million normals."
+        "topics, twice each; a step's noise is half a million normals. `sample` keeps one number "
+        "of a draw; its chains one after the other have `chains_at_once=1`."
     )
     return compare("Topics on the sphere. A step", note, "ms", "step", race(cases, rounds), lines)
 
@@ -120,6 +125,14 @@ def _chain(
     state = jax.vmap(init, (0, None))(keys, data)
     run = jax.jit(jax.vmap(steps, (0, None)))
     return Case(lambda: run(state, data), num * chains)
+
+
+def _sampled(kernel: Any, start: Array, data: Any, num: int, chains: int | None = None) -> Case:
+    """Steps of a chain, or of as many one after the other, as users make them."""
+    args = {"num_steps": num, "num_chains": chains, "chains_at_once": chains and 1, "chunk": num}
+    record = lambda state, info: state.position[0, 0]
+    run = lambda: sample(_KEY, kernel, start, data, record=record, **args).trace
+    return Case(run, num * (chains or 1))
 
 
 def _products(x: Array, num: int) -> Case:

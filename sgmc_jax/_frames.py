@@ -25,7 +25,8 @@ def without_frames(name: str, tree: PyTree) -> PyTree:
         where = f"{name}{jax.tree_util.keystr(path)}"
         return _of_frame(where, x) if hasattr(x, "columns") else _of_series(where, x)
 
-    return jax.tree_util.tree_map_with_path(leaf, tree)
+    is_leaf = lambda x: isinstance(x, Iterator)  # which JAX will not take for one
+    return jax.tree_util.tree_map_with_path(leaf, tree, is_leaf=is_leaf)
 
 
 def _of_frame(where: str, frame: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -17,6 +18,10 @@ from .inference_data import to_arviz
 from .model import Model
 from .named import named, scalars, told
 from .summary import Summary, convergence, statistics
+
+_BEHIND = (
+    "draws are unconstrained numbers behind the model's parameters: {call} tells the parameters"
+)
 
 
 class RunInfo(NamedTuple):
@@ -85,6 +90,8 @@ class Run(eqx.Module):
         axes: which of "kernel", "chain" and "draw" lead, in this order.
         capacity: of a kernel with slots, their number in the end; else `None`.
         thin: the number of steps that the infos of a kept draw are of.
+        unconstrained: whether draws are positions of a `Transformed` model, which its `constrain`
+            makes the parameters of.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -107,6 +114,7 @@ class Run(eqx.Module):
     made_with: Any = eqx.field(static=True, default=None)
     slotted: tuple[bool, ...] | None = eqx.field(static=True, default=None)
     thin: int = eqx.field(static=True, default=1)
+    unconstrained: bool = eqx.field(static=True, default=False)
 
     def __iter__(self) -> Iterator[Any]:
         yield from (self.trace, self.info, self.state)
@@ -202,6 +210,8 @@ class Run(eqx.Module):
         """
         if isinstance(self.trace, Moments):
             raise ValueError("to_arviz needs draws, but this run kept moments only")
+        if self.unconstrained and model is None:
+            warnings.warn(f"to_arviz: {_BEHIND.format(call='to_arviz(model)')}", stacklevel=2)
         info, names = {"finite": self.info.finite}, (coords, dims)
         return to_arviz(self.trace, (info, self.info.kernel), self.axes, model, data, names, groups)
 
@@ -258,6 +268,7 @@ class Run(eqx.Module):
         parts = [statistics(x) for x in leaves.values()]
         columns = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         stopped, info = np.asarray(self.stopped), self.info.kernel
+        behind = self.unconstrained and model is None
         return Summary(
             names,
             columns,
@@ -266,7 +277,11 @@ class Run(eqx.Module):
             int(np.sum(stopped >= 0)),
             min(means(info, "acceptance", self.axes), default=None),
             max(means(info, "excess_temperature", self.axes), default=None),
-            (*remarks(info, self.axes, self.thin), *convergence(names, columns)),
+            (
+                *([_BEHIND.format(call="summary(model)")] if behind else []),
+                *remarks(info, self.axes, self.thin),
+                *convergence(names, columns, stopped.size),
+            ),
         )
 
 

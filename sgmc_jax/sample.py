@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import jax
@@ -12,8 +12,9 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from . import _checks, _tree
+from ._frames import without_frames
 from ._functions import must_take
-from ._types import Data, Kernel, Keys, Position
+from ._types import Data, Kernel, Keys
 from .checkpoint import Checkpoint, fingerprint
 from .collective import Collective
 from .combinators import require_kernel
@@ -26,15 +27,10 @@ from .runner.guard import guarded_step
 from .runner.host import Host
 from .runner.keys import must_be_index, root, roots_of, step_keys
 from .runner.made_with import MadeWith
-from .runner.plan import Plan
+from .runner.plan import Plan, record_position
 from .runner.programs import Layout
 from .runner.start import Start
 from .runner.stream import Resident, Stream, as_arrays, data_fingerprint, open_data
-
-
-def record_position(state: Any, info: Any) -> Position:
-    """What `sample` keeps by default: the position."""
-    return state.position
 
 
 def scan_kernel(
@@ -80,6 +76,7 @@ def scan_kernel(
     _checks.random_key(key)
     _checks.whole("num_steps", num_steps, 0)
     must_be_index("first_step", first_step)
+    data = without_frames("data", data)
     if record is not None:
         must_take(record, "record", ("state", "info"))
     _check_state(kernel, state, data)
@@ -106,6 +103,7 @@ def sample(
     *,
     num_steps: int,
     num_chains: int | None = None,
+    chains_at_once: int | None = None,
     burn_in: int = 0,
     thin: int = 1,
     record: Callable | None = None,
@@ -142,6 +140,9 @@ def sample(
         num_steps: the number of steps from `position` on, burn-in included; of a run found in
             `checkpoint`, which began there too, those that it has made count.
         num_chains: the number of chains; `None` for one without a chain axis.
+        chains_at_once: how many chains to vectorise, group after group; by default all, which is
+            best for small models. A chain of megabytes leaves the processor's cache beside others:
+            1 runs one after the other, as fast as each alone, and in the memory of one.
         burn_in: the number of first steps not to keep.
         thin: keep every `thin`-th step; infos are merged over the steps between: numbers are
             averaged, truths (`accepted`) hold if all do, of counts the last is told.
@@ -196,9 +197,7 @@ def sample(
         start = Start(one.starter(source.first), position_axis, num_chains, roots.init, impl)
     contract = one.contract(start.one)
     _check_streams(source, contract, kernel, alike=share_batch or (num_chains or 1) == 1)
-    over = _over(engine, contract)
-    size = engine.size if engine is not None and over == "data" else None
-    has_slots = contract.capacity is not None
+    over, size = _over(engine, contract)
     plan = Plan(
         record=record_position if record is None else record,
         reduce=_reducer(reduce),
@@ -206,16 +205,17 @@ def sample(
         slots=0,
         block=0,
         # a GPU is asked after each step of a loop of unknown length whether it was the last
-        whole_blocks=jax.default_backend() != "cpu" and not has_slots,
+        whole_blocks=jax.default_backend() != "cpu" and contract.capacity is None,
         impl=impl,
         share_batch=share_batch,
         streamed=isinstance(source, Stream),
         num_items=source.num_items,
         num_rows=None if size is None else num_rows(contract.blocks, source.num_items, size),
-        has_slots=has_slots,
+        has_slots=contract.capacity is not None,
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
-    layout = Layout(engine, over, num_chains, kernel_axis is not None, plan.has_slots)
+    kernels, large = kernel_axis is not None, plan.has_slots
+    layout = Layout(engine, over, num_chains, kernels, large, chains_at_once)
     made_with = MadeWith(kernel.made_with(), None if plan.streamed else as_arrays(data))
     start.changed = start.run is not None and not made_with.agrees(start.run.made_with)
     chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
@@ -260,17 +260,19 @@ def _check_streams(
         )
 
 
-def _over(engine: Engine | None, contract: Contract) -> Literal["data", "chains"] | None:
-    """What the engine shards."""
+def _over(
+    engine: Engine | None, contract: Contract
+) -> tuple[Literal["data", "chains"] | None, int | None]:
+    """What the engine shards, and on how many shards data are."""
     if engine is None:
-        return None
+        return None, None
     over = engine.over or ("data" if contract.shards else "chains")
     if over == "data" and not contract.shards:
         raise ValueError(
             "engine over='data' needs a kernel that sums over shards: wrap its estimator in "
             "AllReduce"
         )
-    return over
+    return over, engine.size if over == "data" else None
 
 
 def _reducer(reduce: bool | Callable | None) -> Callable | None:
@@ -282,8 +284,9 @@ def _reducer(reduce: bool | Callable | None) -> Callable | None:
 def _check_arguments(given: dict[str, Any]) -> None:
     """Raise on arguments of `sample` that cannot be right, whatever the kernel."""
     require_kernel(given["kernel"])
+    is_iterator = lambda x: isinstance(x, Iterator)  # which JAX will not take for a leaf
     traced = [given[name] for name in ("key", "kernel", "position", "data")]
-    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(traced)):
+    if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(traced, is_leaf=is_iterator)):
         raise TypeError(
             "sample cannot be traced: call it outside of jit and vmap, with num_chains for many "
             "chains and kernel_axis for many kernels, or use scan_kernel"
@@ -291,9 +294,11 @@ def _check_arguments(given: dict[str, Any]) -> None:
     _checks.whole("num_steps", given["num_steps"])
     _checks.whole("burn_in", given["burn_in"], 0)
     _checks.whole("thin", given["thin"])
-    for name in ("num_chains", "chunk"):
+    for name in ("num_chains", "chains_at_once", "chunk"):
         if given[name] is not None:
             _checks.whole(name, given[name])
+    if given["chains_at_once"] is not None and given["num_chains"] is None:
+        raise ValueError(f"chains_at_once needs num_chains, got {given['chains_at_once']}")
     if given["burn_in"] >= given["num_steps"]:
         raise ValueError(
             f"burn_in must be less than num_steps, got {given['burn_in']} of {given['num_steps']}"

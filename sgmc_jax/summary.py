@@ -11,7 +11,8 @@ from . import _table
 from .diagnostics import ess, rhat
 
 _SHOWN = 60  # rows of the printed table
-_MIXED, _ENOUGH = 1.05, 100  # R-hat and effective draws that pass without a remark
+# What passes without a remark: R-hat, and effective draws of a chain, up to those of four.
+_MIXED, _ENOUGH = 1.01, 100
 _TAILS = (0.05, 0.95)
 
 
@@ -50,6 +51,9 @@ class Summary(NamedTuple):
         """The rows by name; `pandas.DataFrame.from_dict(..., orient="index")` makes a frame."""
         return _table.rows(self.names, self.columns)
 
+    def __repr__(self) -> str:  # also where it is the last line of a cell
+        return str(self)
+
     def __str__(self) -> str:
         head = f"{self.num_chains} chains of {self.num_draws} draws"
         if self.acceptance_rate is not None:
@@ -61,18 +65,21 @@ class Summary(NamedTuple):
         return "\n".join([head, *said, *_table.lines(self.names, self.columns, _shown, _SHOWN)])
 
 
-def convergence(names: tuple[str, ...], columns: dict[str, np.ndarray]) -> list[str]:
-    """What the columns of a summary say against a run."""
-    said, r_hat, sizes = [], columns.get("r_hat", np.ones(1)), columns["ess_bulk"]
+def convergence(
+    names: tuple[str, ...], columns: dict[str, np.ndarray], num_chains: int
+) -> list[str]:
+    """What the columns of a summary say against a run, with the thresholds of Vehtari et al."""
+    said, r_hat = [], columns.get("r_hat", np.ones(1))
+    sizes = np.fmin(columns["ess_bulk"], columns["ess_tail"])
     if len(names) and np.all(columns["sd"] == 0):
         said.append("nothing has moved: take larger steps, or look at the acceptance rate")
     if np.nanmax(r_hat, initial=1.0) > _MIXED:
         at = int(np.nanargmax(r_hat))
         said.append(
-            f"R-hat is {r_hat[at]:.2f} for {names[at]}: the chains do not agree; take more steps, "
+            f"R-hat is {r_hat[at]:.3f} for {names[at]}: the chains do not agree; take more steps, "
             "a longer burn_in, or other starts"
         )
-    if np.nanmin(sizes, initial=np.inf) < _ENOUGH:
+    if np.nanmin(sizes, initial=np.inf) < _ENOUGH * min(num_chains, 4):
         at = int(np.nanargmin(sizes))
         said.append(
             f"{names[at]} has {sizes[at]:.0f} effective draws: its figures are rough; take more "

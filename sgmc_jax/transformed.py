@@ -165,6 +165,12 @@ class Transformed(Model):
         return parts
 
 
+def holds_supports(kernel: PyTree) -> bool:
+    """Whether a kernel's positions are unconstrained numbers behind a model's parameters."""
+    is_one = lambda x: isinstance(x, Transformed)
+    return any(map(is_one, jax.tree.leaves(kernel, is_leaf=is_one)))
+
+
 def _found(constraints: PyTree, path: tuple) -> tuple[Bijector, int]:
     """The bijector of the leaf at a path, and at which depth of the constraints it stands."""
     for depth, name in enumerate(_names(path)):

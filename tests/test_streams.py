@@ -1,5 +1,6 @@
 """Streams as data: passes of batches of which the last is shorter, for modes, sums and chains."""
 
+import warnings
 from itertools import islice, permutations
 
 import jax
@@ -27,6 +28,8 @@ from sgmc_jax import (
     thin,
 )
 from sgmc_jax.collective import Shard
+from sgmc_jax.models import MatrixFactorization, SoftmaxRegression
+from sgmc_jax.models._labels import log_probability
 from sgmc_jax.runner.stream import open_data, padded, passes_of
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
@@ -357,3 +360,43 @@ def test_an_anchor_beside_a_number_for_a_prior():
     vector = Minibatch(Summand(jnp.zeros(2), lambda x, y: y[:2]), Given(10))
     with pytest.raises(TypeError, match="anchor must have the structure"):
         ControlVariate(vector, centre, anchor=anchored.anchor).check(centre, data)
+
+
+@pytest.mark.parametrize("shift", [2, -2])
+def test_a_stray_label_of_a_later_batch_stops_the_chain(shift):
+    def batch(i):
+        return X[:8, :2], np.arange(8) % 3 + shift * (i == 2)
+
+    kernel = sgld(Minibatch(SoftmaxRegression(3), Given(80)), 1e-3)
+    with pytest.warns(UserWarning, match="at step 2: .* or its batch unfit"):
+        run = sample(KEY, kernel, jnp.zeros((2, 3)), batch, num_steps=4)
+    assert run.stopped == 2
+    outputs = jnp.array([0.1, 0.5, -0.2])
+    for y in (3, -1):
+        assert np.isnan(jax.grad(log_probability)(outputs, y)).all()
+    np.testing.assert_allclose(log_probability(outputs, True), jax.nn.log_softmax(outputs)[1])
+
+
+@pytest.mark.parametrize("users, items", [(4, 0), (0, 5), (4, 5), (-1, 0)])
+def test_a_stray_index_of_a_later_batch_stops_the_chain(users, items):
+    model = MatrixFactorization(4, 5, rank=2)
+
+    def batch(i):
+        stray = np.arange(8) == 3 if i == 2 else np.zeros(8, bool)
+        pairs = np.where(stray, users, np.arange(8) % 4), np.where(stray, items, np.arange(8) % 5)
+        return pairs, np.ones(8, np.float32)
+
+    kernel = sgld(Minibatch(model, Given(80)), 1e-3)
+    with pytest.warns(UserWarning, match="at step 2"):
+        run = sample(KEY, kernel, model.start(KEY), batch, num_steps=4)
+    assert run.stopped == 2
+
+
+def test_an_iterator_is_taken_for_no_tree():
+    """JAX will make an error of it."""
+    kernel = sgld(
+        Minibatch(FunctionModel(lambda w: -0.5 * w @ w, lambda w, x: w @ x), Given(80)), 0.1
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        sample(KEY, kernel, jnp.zeros(DIM), (X[i : i + 8] for i in range(9)), num_steps=4)

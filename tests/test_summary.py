@@ -1,5 +1,6 @@
 """The table of a run, by hand and against ArviZ."""
 
+import warnings
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from sgmc_jax import (
     Transformed,
     Vmap,
     cycle,
+    hmc,
     mala,
     sample,
     summary,
@@ -192,3 +194,55 @@ def test_coordinates_of_the_user():
         table.columns["mean"], np.exp(trace["scale"]).mean((0, 1)), rtol=1e-5
     )
     assert plot_trace(run, model=model)[0, 1].lines[0].get_ydata().min() > 0
+
+
+SCALE = Transformed(FunctionModel(lambda x: -x["scale"]), {"scale": "positive"})
+
+
+def test_draws_of_unconstrained_numbers_say_so():
+    args = hmc(Minibatch(SCALE, Full()), 0.3, 5), {"scale": jnp.zeros(())}, None
+    run = sample(jax.random.key(0), *args, num_steps=50)
+    assert run.unconstrained
+    assert "summary(model) tells the parameters" in run.summary().remarks[0]
+    assert not any("unconstrained" in remark for remark in run.summary(SCALE).remarks)
+    with pytest.warns(UserWarning, match=r"to_arviz\(model\) tells the parameters"):
+        run.to_arviz()
+    with pytest.warns(UserWarning, match=r"plot_trace\(run, model=model\)"):
+        plot_trace(run)
+    told = lambda state, info: SCALE.constrain(state.position)
+    kept = sample(jax.random.key(0), *args, num_steps=50, record=told)
+    plain = sample(
+        jax.random.key(0), mala(Minibatch(SCALE.model, Full()), 0.1), *args[1:], num_steps=5
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for other in (kept, plain):
+            assert not other.unconstrained
+            other.to_arviz()
+        run.to_arviz(SCALE)
+        plot_trace(run, model=SCALE)
+
+
+def remarked(x):
+    return list(run_of({"a": x}, lead=(len(x),)).summary().remarks)
+
+
+def test_what_passes_without_a_remark():
+    """R-hat of 1.01; a hundred effective draws of a chain, four hundred of all, of tails too."""
+    x = np.random.default_rng(1).normal(size=(8, 1_000)).astype(np.float32)
+    assert remarked(x) == remarked(x[:1, :150]) == remarked(x[:, :60]) == []
+    apart = x[:4] + np.array([0, 0, 0, 0.35], np.float32)[:, None]
+    (said,) = remarked(apart)
+    assert said.startswith("R-hat is 1.01") or said.startswith("R-hat is 1.02")
+    for few in (x[:1, :80], x[:2, :80], x[:4, :90]):
+        (said,) = remarked(few)
+        assert "effective draws" in said
+    volatile = x[:4] * np.exp(0.7 * np.repeat(x[4:, ::125], 125, axis=1))
+    row = run_of({"a": volatile}).summary().to_dict()["a"]
+    assert row["ess_tail"] < 400 < row["ess_bulk"]
+    assert any("effective draws" in remark for remark in remarked(volatile))
+
+
+def test_a_summary_is_its_table():
+    made = run_of().summary()
+    assert repr(made) == str(made)

@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 
@@ -17,6 +18,7 @@ from sgmc_jax import (
     Minibatch,
     Uniform,
     Weighted,
+    find_mode,
     hmc,
     sample,
     sghmc,
@@ -151,6 +153,26 @@ def test_where_there_is_no_mode():
     ]:
         with pytest.raises((ValueError, FloatingPointError), match=message):
             default_kernel(KEY, model, jnp.ones(2), None)
+
+
+def test_all_of_the_data_is_looked_at():
+    """A mode is sought from 16,384 items first."""
+    x = np.random.default_rng(0).normal(size=(20_000, 2)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(np.float32)
+    x[np.arange(0, 20_000, 19_999)] = np.nan
+    for search in (laplace, default_kernel):
+        with pytest.raises(ValueError, match=r"data\[0\] must be finite"):
+            search(KEY, LOGISTIC, jnp.zeros(2), (x, y))
+
+
+@pytest.mark.parametrize("batcher", [None, Uniform(100)])
+def test_a_line_search_of_optax_finds_the_mode(batcher):
+    x = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+    y = np.round(x[:, 0] + np.random.default_rng(1).normal(size=400)).astype(np.float32)
+    wanted = np.linalg.solve(x.T @ x + np.eye(2), x.T @ y)
+    args = {"optimizer": optax.lbfgs(), "num_steps": 40, "batcher": batcher}
+    mode = find_mode(KEY, LINEAR, jnp.zeros(2), (x, y), **args)
+    np.testing.assert_allclose(mode, wanted, atol=1e-3 if batcher is None else 0.3)
 
 
 def correlated(num, dim, seed=0):

@@ -1,11 +1,13 @@
 """What ESS and R-hat share: checked draws, split chains, rank normalisation."""
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, Int
@@ -18,6 +20,14 @@ _SCORES_PER_STEP = 2**16
 
 def map_draws(fn: Callable[[Array], Array], x: Any) -> Any:
     """Apply `fn` to every leaf of `x`, each checked to be (chain, draw, ...)."""
+    odd = [np.shape(leaf) for leaf in jax.tree.leaves(x) if np.ndim(leaf) > 1]
+    odd = [shape for shape in odd if shape[0] > shape[1]]
+    if odd:
+        warnings.warn(
+            f"x has more chains than draws, shape {odd[0]}: its leading axes must be (chain, "
+            "draw); of a single chain's draws take x[None]",
+            stacklevel=3,
+        )
 
     def leaf(path, value):
         return fn(_check_draws(value, "x" + jax.tree_util.keystr(path)))

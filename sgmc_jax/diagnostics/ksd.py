@@ -1,6 +1,7 @@
 """Kernel Stein discrepancy with the inverse multiquadric kernel."""
 
 import math
+import warnings
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +15,7 @@ from .. import _checks
 from ._ranks import float_dtype
 
 _DEFAULT_BLOCK = 512
+_FEW = 16  # draws that nobody takes a discrepancy of
 
 
 def ksd(
@@ -76,6 +78,7 @@ def ksd(
     """
     x, s = _matrix(positions, "positions"), _matrix(scores, "scores")
     _check_match(positions, scores)
+    _warn_of_chains(positions, len(x))
     _check_options(c, beta, kind, statistic, block_size, len(x))
     dtype = float_dtype(x, s)
     c, beta = jnp.asarray(c, dtype), jnp.asarray(beta, dtype)
@@ -222,6 +225,17 @@ def _matrix(tree: Any, name: str) -> Float[Array, "k d"]:
         raise TypeError(f"{name} must be real, got dtype {dtype}")
     rows = [leaf.reshape(len(leaf), math.prod(leaf.shape[1:])) for leaf in leaves]
     return jnp.concatenate([row.astype(dtype) for row in rows], axis=1)
+
+
+def _warn_of_chains(positions: Any, count: int) -> None:
+    """Warn of draws so few, and leaves so long, that the leading axis is one of chains."""
+    second = {np.shape(leaf)[1:2] for leaf in jax.tree_util.tree_leaves(positions)}
+    if count <= _FEW and len(second) == 1 and second.pop() > (_FEW,):
+        warnings.warn(
+            f"positions have {count} draws, as many as there may be chains: of (chain, draw, ...) "
+            "reshape the first two axes into one",
+            stacklevel=3,
+        )
 
 
 def _check_match(positions: Any, scores: Any) -> None:

@@ -72,7 +72,7 @@ class LabelRegression(LinearModel):
         return jnp.zeros(self._shape(x), jnp.result_type(x, float, jnp.float32))
 
     def predict(self, draws: Array, x: Float[Array, "n d"]) -> Array:
-        """The posterior mean of each item's probabilities.
+        """The posterior mean of each item's probabilities: scikit-learn's `predict_proba`.
 
         Args:
             draws: positions of a sampler, on any leading axes; one position gives its own.
@@ -129,6 +129,7 @@ def simulate_rows(key: Any, num_items: int, dim: int, correlation: Any) -> Float
 
 def _as_rows(x: Any) -> Array:
     x = without_frames("x", x)
+    _checks.arrays("x", x)
     if jnp.ndim(x) != 2:
         raise ValueError(f"x must be of shape (n, d), got shape {jnp.shape(x)}")
     return jnp.asarray(x)

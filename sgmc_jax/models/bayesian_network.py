@@ -19,11 +19,8 @@ from ..collective import leading_axis
 from ..combinators import draw
 from ..model import Model
 from ..random import log_gamma
+from ._labels import log_probability
 from ._predictive import as_draws, log_loss, mean_response
-
-
-def _log_probability(outputs: Float[Array, " k"], y: Array) -> Array:
-    return jax.nn.log_softmax(outputs)[y]
 
 
 def _identity(outputs: Array) -> Array:
@@ -110,7 +107,7 @@ class BayesianNetwork(Model):
         self.buffers, self.skeleton = eqx.partition(rest, eqx.is_array)
         self.shapes = jax.tree.map(lambda w: jax.ShapeDtypeStruct(w.shape, w.dtype), weights)
         self.labels = loglik is None
-        self.output_loglik = as_function(loglik or _log_probability, "loglik", ("output", "y"))
+        self.output_loglik = as_function(loglik or log_probability, "loglik", ("output", "y"))
         default = jax.nn.softmax if loglik is None else _identity
         self.output_response = as_function(response or default, "response", ("output",))
         self.groups = _as_groups(groups, len(jax.tree.leaves(weights)))

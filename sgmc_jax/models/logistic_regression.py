@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .. import _checks
 from ..arrays import product
 from ._regression import LabelRegression, simulate_rows
 
@@ -86,6 +87,7 @@ class LogisticRegression(LabelRegression):
         Raises:
             ValueError: if S is not positive definite, as happens for rho far above .4.
         """
+        _checks.random_key(key)
         keys = jax.random.split(key, 3)
         x = simulate_rows(keys[0], num_items, dim, correlation)
         if position is None:

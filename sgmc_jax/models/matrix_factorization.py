@@ -17,6 +17,7 @@ from .._frames import without_frames
 from .._types import Data, Kernel, Position
 from ..combinators import draw
 from ..model import Model
+from ._labels import if_known
 from ._predictive import as_draws, mean_response
 from ._row_prior import NormalGamma, RowPrior, row_log_density
 
@@ -83,7 +84,9 @@ class Ratings(Model):
         return factors["users"][pairs[0]], factors["items"][pairs[1]]
 
     def _errors(self, position: Position, items: PyTree) -> Array:
-        return items[1] - self.response(position, items[0])
+        factors = self.factors(position)
+        inside = [if_known(i, len(factors[side])) for side, i in zip(SIDES, items[0], strict=True)]
+        return (items[1] - self.response(position, items[0])) * inside[0] * inside[1]
 
     def _loglik_of(self, error: Array) -> Array:
         precision = self.whole.noise_precision
@@ -323,4 +326,4 @@ def factor_log_density(hyper: dict[str, RowPrior], factors: dict[str, Array]) ->
 
 def _added(factor: Array, rows: Array, terms: Array) -> Array:
     """The sum of the terms of each of a factor's rows."""
-    return jnp.zeros_like(factor).at[rows].add(terms.astype(factor.dtype))
+    return jnp.zeros_like(factor).at[rows].add(terms.astype(factor.dtype), mode="clip")

@@ -11,16 +11,14 @@ from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from ..arrays import product
+from ._labels import if_known, log_probability
 from ._regression import LabelRegression, simulate_rows
-
-
-def _loglik(predictor: Float[Array, " k"], y: Int[Array, ""]) -> Array:
-    return jax.nn.log_softmax(predictor)[jnp.asarray(y, int)]  # of two labels y may be truths
 
 
 def _slope(predictor: Float[Array, " k"], y: Int[Array, ""]) -> Float[Array, " k"]:
     own = jnp.arange(len(predictor)) == y
-    return own.astype(predictor.dtype) - jax.nn.softmax(predictor)
+    slope = own.astype(predictor.dtype) - jax.nn.softmax(predictor)
+    return (if_known(y, len(predictor)) * slope).astype(predictor.dtype)
 
 
 class SoftmaxRegression(LabelRegression):
@@ -58,7 +56,7 @@ class SoftmaxRegression(LabelRegression):
 
     def __init__(self, num_classes: int, prior_variance: Any = 10.0):
         _checks.whole("num_classes", num_classes, 2)
-        super().__init__(prior_variance, _loglik, _slope)
+        super().__init__(prior_variance, log_probability, _slope)
         self.num_classes = num_classes
 
     def response(
@@ -77,6 +75,7 @@ class SoftmaxRegression(LabelRegression):
         position: Float[Array, "d k"] | None = None,
     ) -> tuple[Float[Array, "d k"], tuple[Float[Array, "n d"], Int[Array, " n"]]]:
         """A position and data drawn from the model; see `LogisticRegression.simulate`."""
+        _checks.random_key(key)
         keys = jax.random.split(key, 3)
         x = simulate_rows(keys[0], num_items, dim, correlation)
         if position is None:

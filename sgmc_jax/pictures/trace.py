@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import islice
 from typing import Any
@@ -60,6 +61,12 @@ def plot_trace(
         raise TypeError(f"run must be what sample returns, got {type(run).__name__}")
     if isinstance(run.trace, Moments):
         raise ValueError("plot_trace needs draws, but this run kept moments only")
+    if run.unconstrained and model is None:
+        warnings.warn(
+            "plot_trace: draws are unconstrained numbers behind the model's parameters: "
+            "plot_trace(run, model=model) draws the parameters",
+            stacklevel=2,
+        )
     chosen = _chosen(scalars(run.reported(model)), names)
     places = _axes.several(axes, 2 * len(chosen), 2, (4.5, 1.9)).reshape(-1, 2)
     for (left, right), (name, draws) in zip(places, chosen.items(), strict=True):

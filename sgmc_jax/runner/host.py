@@ -14,9 +14,11 @@ from ..advice import remarks
 from ..checkpoint import Checkpoint
 from ..contract import slot_infos
 from ..run import Run, RunInfo
+from ..transformed import holds_supports
 from .chains import Chains, as_saved
 from .draws import Draws
 from .made_with import MadeWith
+from .plan import record_position
 from .stream import Resident, Stream
 
 _FIRST_CHUNK = 64
@@ -191,15 +193,16 @@ class Host:
     def _raise_stopped(self) -> None:
         stopped = self.chains.stopped()
         if np.any(stopped >= 0):
-            raise FloatingPointError(_stopped_message(stopped, self.chains.layout.axes))
+            axes = self.chains.layout.axes
+            raise FloatingPointError(_stopped_message(stopped, axes, self.source))
 
     def result(self) -> Run:
         """What the run has left so far."""
         carry, axes = self.chains.seen(), self.chains.layout.axes
         stopped = np.asarray(carry.stopped)
         if np.any(stopped >= 0):
-            warnings.warn(_stopped_message(stopped, axes), stacklevel=4)
-        each = self.chains.plan.thin
+            warnings.warn(_stopped_message(stopped, axes, self.source), stacklevel=4)
+        positions, each = self.chains.plan.record is record_position, self.chains.plan.thin
         if self.chains.plan.reduce is not None:
             trace, info = jax.tree.map(np.asarray, (carry.moments.moments, carry.info))
             each = max(1, self.num_steps - self.burn_in)
@@ -221,6 +224,7 @@ class Host:
             made_with=self.made_with,
             slotted=self.chains.slotted(),
             thin=self.chains.plan.thin,
+            unconstrained=positions and holds_supports(self.chains.kernel),
         )
 
     def _finite(self, stopped: np.ndarray) -> np.ndarray:
@@ -229,14 +233,16 @@ class Host:
         return (stopped[..., None] < 0) | (made <= stopped[..., None])
 
 
-def _stopped_message(stopped: np.ndarray, axes: tuple[str, ...]) -> str:
+def _stopped_message(stopped: np.ndarray, axes: tuple[str, ...], source: Resident | Stream) -> str:
     flat = np.atleast_1d(stopped)
     where = tuple(int(i) for i in np.argwhere(flat >= 0)[0])
     names = axes[:-1] or ("chain",)
     first = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
+    # of a stream the first batch alone has been looked at
+    batch = ", or its batch unfit" if isinstance(source, Stream) else ""
     return (
         f"{int(np.sum(flat >= 0))} of {flat.size} chains became non-finite; {first} at step "
-        f"{int(flat[where])}: its step size may be too large"
+        f"{int(flat[where])}: its step size may be too large{batch}"
     )
 
 

@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array
 
+from .._types import Position
 from ..collective import Collective
+
+
+def record_position(state: Any, info: Any) -> Position:
+    """What `sample` keeps by default: the position."""
+    return state.position
 
 
 class Plan(NamedTuple):

@@ -48,6 +48,7 @@ class Layout(NamedTuple):
     num_chains: int | None
     kernels: bool
     large: bool = False  # programs of hundreds of loops, to be compiled quickly
+    at_once: int | None = None  # how many chains are vectorised; all, or groups one after the other
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -62,7 +63,7 @@ class Layout(NamedTuple):
             return tuple(0 if role in mapped else None for role in roles)
 
         if self.num_chains is not None:
-            function = jax.vmap(function, axes(_OF_CHAIN))
+            function = _over_chains(function, axes(_OF_CHAIN), self.at_once)
         if self.kernels:
             function = jax.vmap(function, axes(_OF_KERNEL))
         if self.engine is not None:
@@ -99,6 +100,25 @@ class Layout(NamedTuple):
             items = split_items(data.items, self.engine.size, num_rows, axis)
             return self.engine.put(Shard(items, *rest))
         return self.engine.put(split_items(data, self.engine.size, num_rows, axis))
+
+
+def _over_chains(function: Callable, axes: tuple[int | None, ...], at_once: int | None) -> Callable:
+    """`function` over the first axis of some arguments, so many of its entries together."""
+    if at_once is None:
+        return jax.vmap(function, axes)
+
+    def groups(*args: PyTree) -> PyTree:
+        def one(own: list[PyTree]) -> PyTree:
+            rest = iter(own)
+            return function(
+                *(x if axis is None else next(rest) for x, axis in zip(args, axes, strict=True))
+            )
+
+        own = [x for x, axis in zip(args, axes, strict=True) if axis is not None]
+        # one alone is not vectorised at all: it rounds as a single chain does
+        return jax.lax.map(one, own, batch_size=None if at_once == 1 else at_once)
+
+    return groups
 
 
 class Static:

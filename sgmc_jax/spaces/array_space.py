@@ -68,6 +68,7 @@ class ArraySpace(Space):
 
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
         check_time(t)
+        _checks.floating("position", x)  # the time would be rounded to whole numbers too
         leaf = lambda x, v: self.flow_array(x, v, jnp.asarray(t, x.dtype))
         moved = jax.tree.map(leaf, x, v)
         return jax.tree.transpose(jax.tree.structure(x), jax.tree.structure((0, 0)), moved)

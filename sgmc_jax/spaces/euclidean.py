@@ -86,6 +86,7 @@ class Euclidean(Space):
 
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
         check_time(t)
+        _checks.floating("position", x)
         return _tree.axpy(t, v, x), v
 
     def normal(self, key: Any, x: Position) -> Vector:

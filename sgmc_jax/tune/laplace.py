@@ -32,7 +32,7 @@ from .curvature import (
     num_items,
     on_batch,
 )
-from .mode import exact_estimate, find_mode
+from .mode import checked, exact_estimate, find_mode
 from .passes import exact_of_passes, passes_to_tune, sample_of_pass
 
 _TOLERANCE = 1e-4  # of the gradient of an item, in the search
@@ -140,6 +140,7 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         return _newton(key, exact, batch, find_mode(mode_key, model, position, some), some)
     rows = num_items(data)
     model, data = curved(model, data)
+    data = checked(Minibatch(model, Full()), position, data)
     size, batch = num_items(data), on_batch(model, data)
     # of a series, which is one item, the gradient is not divided by the number of its rows
     close = _TOLERANCE * max(1, rows // max(1, size))

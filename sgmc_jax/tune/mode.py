@@ -55,7 +55,8 @@ def find_mode(
             that `sample` takes.
         batcher: minibatches instead of all data, e.g. `Uniform(1000)`, or `Given(total)` for those
             of a stream; `Window(None)` for all of a series.
-        optimizer: any gradient transformation of optax for minimising, in place of the default.
+        optimizer: any gradient transformation of optax for minimising, in place of the default;
+            one that searches along a line, `optax.lbfgs()`, does so on the batch of its step.
         num_steps: the most steps; 200 of L-BFGS and 2,000 of an optimizer by default.
         tolerance: see above; only with all data and the default optimiser.
 
@@ -97,12 +98,12 @@ def find_mode(
     if optimizer is None and passes is not None and not grad.streams:
         mode = mode_of_passes(grad, position, passes, num_steps or 200, tolerance)
     elif optimizer is None and grad.exact:
-        data = _checked(grad, position, data)
+        data = checked(grad, position, data)
         mode = _lbfgs(grad, position, data, num_steps or 200, jnp.asarray(tolerance))
     else:
         steps = num_steps or 2_000
         rule = optimizer or optax.adam(optax.cosine_decay_schedule(0.05, steps))
-        source = open_data(data, 0, steps) if streamed else _checked(grad, position, data)
+        source = open_data(data, 0, steps) if streamed else checked(grad, position, data)
         mode = _descend(key, grad, position, source, steps, rule)
     if not bool(_tree.all_finite(mode)):
         raise FloatingPointError("find_mode diverged: give a better position or another optimizer")
@@ -142,7 +143,7 @@ def exact_estimate(grad: Minibatch, position: Position, data: Data) -> Estimate:
     return optax.tree.add(grad.prior(position), grad.full(position, data))
 
 
-def _checked(grad: Minibatch, position: Position, data: Data) -> Data:
+def checked(grad: Minibatch, position: Position, data: Data) -> Data:
     """All of the data, as arrays that are fit."""
     data = without_frames("data", data)
     _checks.arrays("data", data)
@@ -195,13 +196,18 @@ def _steps(
     """Steps from an index on, so many; of a stream, `data` has a batch for each."""
 
     def one(i: Array, carry: tuple) -> tuple:
-        x, state, estate = carry
+        x, state, before = carry
         batch = jax.tree.map(lambda x: x[i], data) if streamed else data
         count = span[0] + i
         keys = Keys(key, jax.random.fold_in(key, count), count)
-        estimate, estate = grad.estimate(keys, estate, x, batch)
+        estimate, estate = grad.estimate(keys, before, x, batch)
         gradient = jax.tree.map(lambda g, x: (-g / size).astype(x.dtype), estimate.value, x)
-        updates, state = rule.update(gradient, state, x)
+
+        def value_fn(x: Position) -> Array:  # of the same batch
+            return -grad.estimate(keys, before, x, batch)[0].logdensity / size
+
+        told = {"value": -estimate.logdensity / size, "grad": gradient, "value_fn": value_fn}
+        updates, state = optax.with_extra_args_support(rule).update(gradient, state, x, **told)
         return optax.apply_updates(x, updates), state, estate
 
     return jax.lax.fori_loop(0, span[1], one, carry)

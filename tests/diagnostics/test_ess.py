@@ -1,5 +1,7 @@
 """ESS against arviz-stats, and its edge cases."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
 
-from sgmc_jax.diagnostics import ess
+from sgmc_jax.diagnostics import ess, rhat
 from sgmc_jax.diagnostics._ranks import rank_normalise, rank_normalise_folded
 
 try:
@@ -150,3 +152,14 @@ def test_dtypes():
 def test_bad_input_is_named(x, kind, error, message):
     with pytest.raises(error, match=message):
         ess(x, kind=kind)
+
+
+@pytest.mark.parametrize("diagnostic", [ess, rhat])
+def test_draws_of_one_chain_are_not_many_chains(diagnostic):
+    x = ar1(0.9, (1, 500))[0]
+    several = {"w": np.stack([x] * 5, -1)}  # (draw, 5)
+    with pytest.warns(UserWarning, match=r"more chains than draws, shape \(500, 5\)"):
+        diagnostic(several)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        diagnostic({"w": several["w"][None], "b": np.zeros((4, 4))})

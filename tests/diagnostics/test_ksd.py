@@ -1,5 +1,7 @@
 """KSD against a double loop in numpy, and what it must see."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -173,3 +175,13 @@ X = np.zeros((5, 2))
 def test_bad_input_is_named(arguments, options, error, message):
     with pytest.raises(error, match=message):
         ksd(*arguments, **options)
+
+
+def test_chains_are_no_draws():
+    z = np.random.default_rng(0).normal(size=(4, 500, 3))
+    with pytest.warns(UserWarning, match="positions have 4 draws"):
+        ksd(z, -z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ksd(z.reshape(-1, 3), -z.reshape(-1, 3))
+        ksd(X, -X)

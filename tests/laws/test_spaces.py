@@ -345,3 +345,11 @@ def test_no_point_at_all_is_in_any_space():
         (Positive(), (0,)),
     ]:
         space.check(jnp.zeros(shape))
+
+
+@pytest.mark.parametrize("space", [Sphere(), Euclidean()])
+def test_whole_numbers_do_not_flow(space):
+    """The time would be one too: 0."""
+    x, v = jnp.array([1, 0]), jnp.array([0.0, 1.0])
+    with pytest.raises(TypeError, match="position must be floating, got int32"):
+        space.flow(x, v, 0.5)
