@@ -1,4 +1,4 @@
-"""Temperatures that change with the step: exact recursions of variances, and where they end."""
+"""Temperatures that change with the step, exactly, and what of a single step they scale."""
 
 from functools import partial
 
@@ -21,11 +21,14 @@ from sgmc_jax import (
     mirrored_sgld,
     projected_sgld,
     psgld,
+    recipe,
     reflected_sgld,
     sample,
     sggmc,
     sghmc,
     sgld,
+    sgrhmc,
+    sgrld,
 )
 from sgmc_jax.splitting import Splitting
 from sgmc_jax.transitions import EulerLangevin
@@ -125,6 +128,43 @@ def test_a_momentum_that_is_drawn_anew_is_as_hot_as_its_step():
     check_mean(square / (2 * 0.8), np.ones(1), 0.08)
 
 
+# ------------------------------------------------------------------- a step, and one of another T
+
+
+def metric(x):
+    return 1 + x**2
+
+
+def after_a_step(kernel, state, **options):
+    return np.asarray(kernel(**options).step(KEY, state, None)[0].position)
+
+
+WIDTH = 0.5  # the epsilon of psgld
+DRIFTS = {  # what a metric that depends on x adds to a step at T = 1
+    "recipe": (partial(recipe, GRAD, metric, None, H), lambda x: H * 2 * x),
+    "sgrld": (partial(sgrld, GRAD, metric, H), lambda x: H * 2 * x),
+    # div R' of v, R = (1 + x^2)^(1/2), and then h R v of x
+    "sgrhmc": (partial(sgrhmc, GRAD, metric, H), lambda x: H**2 * x),
+    "psgld gamma": (
+        partial(psgld, GRAD, H, decay=0.0, epsilon=WIDTH, gamma=True),
+        lambda x: -H * CURVATURE * np.sign(x) / (WIDTH + CURVATURE * np.abs(x)) ** 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+def test_what_a_metric_adds_to_a_step_is_linear_in_the_temperature(name, x64):
+    """As the noise, of one key, is in its root."""
+    kernel, drift = DRIFTS[name]
+    state = kernel().init(KEY, jnp.array([0.7, -1.3]), None)
+    cold, one, four = (after_a_step(kernel, state, temperature=t) for t in (0.0, 1.0, 4.0))
+    linear = (four - 2 * one + cold) / 2
+    np.testing.assert_allclose(linear, drift(np.asarray(state.position)), rtol=1e-9)
+
+
+# ------------------------------------------------------------------------------- schedules
+
+
 V = {"noise_covariance": 0.1}
 EVERY = {
     "sgld": partial(sgld, GRAD, 0.1, **V),
@@ -137,6 +177,7 @@ EVERY = {
     "EA": partial(sghmc, GRAD, 0.1, word="EA"),
     "EA matrix": partial(sghmc, GRAD, 0.1, MATRIX, word="EA", **V),
     "ABOBA matrix": partial(sghmc, GRAD, 0.1, MATRIX),
+    **{name: kernel for name, (kernel, _) in DRIFTS.items()},
 }
 
 
