@@ -1,5 +1,7 @@
 """Langevin dynamics in convex sets: the exact laws of its steps, and how far off they are."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +18,7 @@ from sgmc_jax import (
     Minibatch,
     projected_sgld,
     reflected_sgld,
+    sgld,
 )
 from sgmc_jax.transitions import EulerLangevin
 from tests.laws.moments import check_law, run_law
@@ -184,6 +187,25 @@ def test_a_uniform_law_on_a_disc():
     check_law(values, disc(0.02), 0.01)
     for h in (0.01, 0.005):
         assert 0.42 < (0.5 - disc(h)) / h < 0.5
+
+
+# ------------------------------------------------------------------------------ far from it
+
+FAR = {
+    "projected": partial(projected_sgld, convex_set=Ball(100.0)),
+    "reflected": partial(reflected_sgld, convex_set=Box(-100.0)),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_far_from_the_boundary_a_step_is_one_of_sgld(name):
+    """At another temperature, and with V subtracted."""
+    ends = []
+    for make in (FAR[name], sgld):
+        kernel = make(GRAD, step_size=0.2, temperature=0.8, noise_covariance=NOISE)
+        state = kernel.init(KEY, jnp.ones(()), Y)
+        ends.append(kernel.step(KEY, state, Y)[0].position)
+    np.testing.assert_allclose(*ends, rtol=1e-6)
 
 
 def test_points_of_a_large_set_are_of_it():

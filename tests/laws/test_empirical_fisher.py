@@ -345,6 +345,28 @@ def test_on_a_sphere_the_noise_is_there():
     fault_is_seen(check_sphere, None)
 
 
+KERNELS = {
+    "sgld": partial(sgld, step_size=0.1),
+    "sgld sphere": partial(sgld, step_size=0.1, space=Sphere()),
+}
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_step_is_that_of_a_kernel_that_is_given_what_is_estimated(name, full):
+    """And not that of one which is given nothing."""
+    make, items = KERNELS[name], 0.3 * X
+    grad = Minibatch(FunctionModel(lambda x: 5 * x[0], lambda x, z: z @ x), Uniform(4))
+    fisher = make(EmpiricalFisher(grad, full=full))
+    state = fisher.init(KEY, jnp.array([0.6, 0.8, 0.0]), items)
+    state, _ = fisher.step(KEY, state, items)
+    known = state._replace(estimator=state.estimator.inner)
+    after = lambda kernel, state: kernel.step(KEY, state, items)[0].position
+    given = after(make(grad, noise_covariance=state.estimator.covariance), known)
+    np.testing.assert_allclose(after(fisher, state), given, rtol=1e-4, atol=1e-5)
+    assert np.max(np.abs(given - after(make(grad), known))) > 0.01
+
+
 @pytest.mark.parametrize("full", [False, True])
 @pytest.mark.parametrize("make", [sgld, sghmc, partial(sghmc, word="AFBNFA")])
 def test_what_is_clipped_is_counted(make, full):

@@ -217,6 +217,22 @@ def test_the_law_sees_faults_of_langevin(fault, monkeypatch):
         check(law, "langevin")
 
 
+@pytest.mark.parametrize("form", [1.5, 1.5 * np.ones(3), 1.5 * np.eye(3)], ids=np.ndim)
+def test_the_noise_of_the_gradient_is_subtracted_on_a_sphere(form):
+    """Of one key: the angle that a step goes without a gradient is as its root, 2 h T - h^2 V."""
+    h, temperature = 0.1, 0.7
+    flat = Minibatch(FunctionModel(lambda x: 0.0 * x[0]), Full())
+    start = jnp.array([1.0, 0.0, 0.0])
+
+    def angle(**options):
+        kernel = sgld(flat, h, temperature=temperature, space=Sphere(), **options)
+        state, _ = kernel.step(KEY, kernel.init(KEY, start, None), None)
+        return np.arctan2(np.linalg.norm(state.position[1:]), state.position[0])
+
+    left = 1 - h * 1.5 / (2 * temperature)
+    np.testing.assert_allclose(angle(noise_covariance=form) / angle(), left**0.5, rtol=1e-5)
+
+
 # --------------------------------------- with noise of the gradient: von Mises-Fisher, Langevin
 
 

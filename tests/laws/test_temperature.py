@@ -162,6 +162,35 @@ def test_what_a_metric_adds_to_a_step_is_linear_in_the_temperature(name, x64):
     np.testing.assert_allclose(linear, drift(np.asarray(state.position)), rtol=1e-9)
 
 
+def euler(friction, t, v):
+    return 2 * H * friction * t - H**2 * v
+
+
+def ornstein_uhlenbeck(t, v):
+    decay = np.exp(-FRICTION * H)
+    return (1 - decay**2) * t - (1 + decay) ** 2 * H**2 * v / 4
+
+
+WORDS = {"EA": partial(euler, FRICTION), "AFBNFA": partial(euler, FRICTION)}
+WORDS |= {"ABOBA": ornstein_uhlenbeck}
+NOISES = {  # the variance of what is drawn at a temperature, of V subtracted from it
+    "sgld": (partial(sgld, GRAD, H), partial(euler, 1)),
+    **{w: (partial(sghmc, GRAD, H, FRICTION, word=w), law) for w, law in WORDS.items()},
+    **{f"{w} matrix": (partial(sghmc, GRAD, H, MATRIX, word=w), law) for w, law in WORDS.items()},
+}
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_at_any_temperature_the_same_is_subtracted_from_the_noise(name, x64):
+    """Of one key, by its size relative to that at T = 1 of which nothing is."""
+    kernel, variance = NOISES[name]
+    state = kernel().init(KEY, jnp.ones(1), None)
+    cold = after_a_step(kernel, state, temperature=0.0)
+    noise = lambda t, v: after_a_step(kernel, state, temperature=t, noise_covariance=v) - cold
+    ratio = np.sqrt(variance(0.5, 1.5) / variance(1.0, 0.0))
+    np.testing.assert_allclose(noise(0.5, 1.5) / noise(1.0, None), ratio, rtol=1e-6)
+
+
 # ------------------------------------------------------------------------------- schedules
 
 
