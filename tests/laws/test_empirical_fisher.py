@@ -10,8 +10,10 @@ import pytest
 
 from sgmc_jax import (
     AllReduce,
+    Ball,
     Batch,
     Batcher,
+    Box,
     Collective,
     ControlVariate,
     EmpiricalFisher,
@@ -24,10 +26,16 @@ from sgmc_jax import (
     Summand,
     Uniform,
     as_keys,
+    projected_sgld,
+    psgld,
+    recipe,
+    reflected_sgld,
     sample,
     sggmc,
     sghmc,
     sgld,
+    sgrhmc,
+    sgrld,
 )
 from sgmc_jax.collective import Shard
 from tests.laws.moments import check_law, fault_is_seen, run_law
@@ -345,9 +353,25 @@ def test_on_a_sphere_the_noise_is_there():
     fault_is_seen(check_sphere, None)
 
 
+def metric(x):
+    return jnp.eye(3) + 0.5 * jnp.outer(x, x)
+
+
+def curl(x):
+    return jnp.cross(jnp.eye(3), x)
+
+
 KERNELS = {
     "sgld": partial(sgld, step_size=0.1),
     "sgld sphere": partial(sgld, step_size=0.1, space=Sphere()),
+    "psgld": partial(psgld, step_size=0.5),
+    "projected": partial(projected_sgld, step_size=0.1, convex_set=Ball(1.0)),
+    "reflected": partial(reflected_sgld, step_size=0.1, convex_set=Box(-1.0)),
+    "recipe": partial(recipe, diffusion=metric, curl=curl, step_size=0.1),
+    "sgrld": partial(sgrld, metric=metric, step_size=0.1),
+    "sgrhmc": partial(sgrhmc, metric=metric, step_size=0.3),
+    **{word: partial(sghmc, step_size=0.3, word=word) for word in ("EA", "AFBNFA", "ABOBA")},
+    "sggmc": partial(sggmc, space=Sphere(), step_size=0.3),
 }
 
 
