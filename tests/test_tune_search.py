@@ -158,6 +158,17 @@ def test_draws_far_out_in_flat_tails_are_seen():
     assert abs(cold[1] - 1) < 0.1 and abs(warm[1] - 4) < 0.1
 
 
+@pytest.mark.parametrize("search", [grid_search, successive_halving])
+def test_the_first_share_of_the_steps_is_not_judged(search):
+    """Of a start far out, from which the better of two step sizes takes fifty steps."""
+    model = FunctionModel(lambda x: -0.5 * jnp.sum(x**2))
+    make = lambda step_size: sgld(Minibatch(model, Full()), step_size)
+    args = {"position": jnp.full(2, 80.0), "data": None, "budget": 2 * 4 * 2_000, "num_chains": 4}
+    for burn_in, best in ((0.5, 0.1), (0.0, 0.8)):
+        tuned = search(KEY, model, make, {"step_size": [0.1, 0.8]}, **args, burn_in=burn_in)
+        assert tuned.setting == {"step_size": best}
+
+
 @pytest.mark.full
 def test_units_do_not_matter():
     """With a scale of its own, a target in other units has the same discrepancies; with 1 not."""
