@@ -1,5 +1,7 @@
 """Langevin dynamics with a running preconditioner: once it is fixed, and while it moves."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -199,6 +201,17 @@ def gamma_variance(h=0.1, decay=0.0, gamma=True):
 
 def test_the_variance_with_gamma():
     check_law(gamma_variance(), exact_variance(0.1, 1), 0.03)
+
+
+def test_once_the_preconditioner_is_fixed_gamma_adds_nothing():
+    """Nor is the current gradient in it: a step with gamma is one without."""
+    make = partial(psgld, EXACT, STEP, decay=DECAY, epsilon=EPSILON, freeze_after=2)
+    state, same = make(gamma=True).init(KEY, jnp.ones(2), None), []
+    for _ in range(4):
+        after, without = (make(gamma=g).step(KEY, state, None)[0] for g in (True, False))
+        same.append(np.allclose(after.position, without.position, rtol=1e-5))
+        state = after
+    assert same == [False, False, True, True]
 
 
 @pytest.mark.full
