@@ -7,6 +7,7 @@ import pytest
 
 from sgmc_jax import (
     SVRG,
+    AnchoredCounts,
     ControlVariate,
     Euclidean,
     Full,
@@ -251,3 +252,18 @@ def test_sums_of_an_old_target_are_seen(name, monkeypatch):
     for kind in (ControlVariate, SVRG):
         monkeypatch.setattr(kind, "retarget", keep)
     assert gap(name) > 0.1
+
+
+def test_expected_counts_at_a_centre_follow_the_target():
+    """From all items they do not matter, unless their sum is that of an old target."""
+
+    def counts(share):
+        one_hot = lambda key, x, k: jax.nn.one_hot(k, 2)
+        expect = lambda x, k: share * jax.nn.one_hot(k, 2)
+        return AnchoredCounts(one_hot, 1.0, Full(), jnp.zeros(2), expect)
+
+    labels, x, new = jnp.array([0, 0, 1, 1, 1]), jnp.zeros(2), counts(0.7)
+    old = counts(0.2).init(KEY, x, labels)
+    value = lambda estate: new.estimate(KEY, estate, x, labels)[0].value
+    np.testing.assert_allclose(value(new.retarget(KEY, old, x, labels)), [3, 4], rtol=1e-6)
+    np.testing.assert_allclose(value(old), [2, 2.5], rtol=1e-6)
