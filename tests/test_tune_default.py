@@ -100,6 +100,18 @@ def test_it_samples_the_posterior(num):
         assert kernel.grad.inner.batcher.batch_size < 1_000
 
 
+def test_the_noise_of_batches_makes_variances_too_large_by_a_twentieth():
+    """h V / 2 C. Of items a x^2 / 2 where x has the variance 1/N, V is Var a (1/n - 1/N)."""
+    spread, num = 20.0, 40_000
+    items = 1 + spread * np.tile([-1.0, 1.0], num // 2)
+    model = FunctionModel(lambda x: 0.0 * x, lambda x, a: -0.5 * a * x**2)
+    fit = Laplace(jnp.zeros(()), Euclidean(cholesky=jnp.full((1, 1), num**-0.5)))
+    kernel = default_kernel(KEY, model, fit.mode, items, fit=fit)
+    size, friction = kernel.grad.inner.batcher.batch_size, kernel.pieces["O"].friction
+    noise = spread**2 * (1 / size - 1 / num)
+    np.testing.assert_allclose(kernel.step_size * noise / (2 * friction), 0.05, rtol=0.01)
+
+
 @pytest.mark.full
 def test_a_target_without_data():
     model = FunctionModel(lambda p: -0.5 * jnp.sum((p["a"] / 1e3) ** 2) - 0.5 * (p["b"] - 2) ** 2)
