@@ -46,27 +46,39 @@ def test_units_do_not_matter(make, x64):
     np.testing.assert_allclose(there, log_marginal(make, X), rtol=1e-8)
 
 
-def check_volume():
-    family = NormalInverseWishart.from_data(X, clusters=4)
-    every = family.scale / family.mean_strength  # of the means, as nu = D + 2
+def covariances(family):
+    """Of a cluster, in the prior mean, and of the means of clusters."""
+    if isinstance(family, NormalKnownCovariance):
+        return family.covariance, family.prior_covariance
+    if isinstance(family, NormalGamma):
+        one = np.diag(family.rate / (family.shape - 1))
+        return one, one / family.mean_strength
+    one = family.scale / (family.degrees_of_freedom - family.dim - 1)
+    return one, one / family.mean_strength
+
+
+def check_volume(make):
+    one, every = covariances(make.from_data(X, clusters=4))
     sample_covariance = np.cov(X.T, bias=True)
     shrunk = sample_covariance - 3 / 403 * (sample_covariance - np.diag(np.diag(sample_covariance)))
+    shrunk = shrunk * np.eye(3) if make is NormalGamma else shrunk
     np.testing.assert_allclose(every, shrunk, rtol=1e-4)
-    volume = np.linalg.det(family.scale) / np.linalg.det(every)
-    np.testing.assert_allclose(volume**0.5, 1 / 4, rtol=1e-4)
+    np.testing.assert_allclose(one, shrunk / 4 ** (2 / 3), rtol=1e-4)  # a fourth of the volume
 
 
-def test_clusters_have_their_share_of_the_volume():
-    check_volume()
+@pytest.mark.parametrize("make", NORMAL)
+def test_clusters_have_their_share_of_the_volume(make):
+    check_volume(make)
 
 
-def test_a_share_of_each_side_is_seen(monkeypatch):
+@pytest.mark.parametrize("make", NORMAL)
+def test_a_share_of_each_side_is_seen(make, monkeypatch):
     module = importlib.import_module("sgmc_jax.families.family")
     honest = module.spread
     faulty = lambda data, clusters: honest(data, clusters)._replace(share=1 / clusters)
     monkeypatch.setattr(module, "spread", faulty)
     with pytest.raises(AssertionError, match="Not equal to tolerance"):
-        check_volume()
+        check_volume(make)
 
 
 def test_more_dimensions_than_items():
