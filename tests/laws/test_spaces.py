@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from jax.flatten_util import ravel_pytree
 from jax.test_util import check_grads
 
 from sgmc_jax import (
@@ -26,6 +27,7 @@ from sgmc_jax import (
 )
 from sgmc_jax.arrays.expm import expm
 from sgmc_jax.spaces import stiefel
+from tests.laws.moments import check_mean
 
 KEY, OTHER = jax.random.split(jax.random.key(3))
 EVERY = [
@@ -278,6 +280,28 @@ def test_volumes():
         space = Sphere() if method == "log_element" else SPD()
         with pytest.raises(NotImplementedError):
             getattr(space, method)(jnp.eye(2))
+
+
+TWO = {"p": points(3), "q": points(3)}
+UNIFORM = {  # the mean and the covariance of the raveled uniform law of each finite volume
+    "sphere": (Sphere(), points(2, 3), 0, np.eye(6) / 3),
+    "spheres in a tree": (Sphere(), TWO, 0, np.eye(6) / 3),
+    "product": (Product({"p": Sphere(), "q": Sphere()}), TWO, 0, np.eye(6) / 3),
+    "frames": (Stiefel(), points(3, 2), 0, np.eye(6) / 3),
+    "rotations and reflections": (Stiefel(), points(2, 2), 0, np.eye(4) / 2),
+    # that of the sphere's volume, Dirichlet(1/2, 1/2, 1/2)
+    "simplex": (Simplex(), points(2, 3), 1 / 3, np.kron(np.eye(2), 6 * np.eye(3) - 2) / 45),
+}
+
+
+@pytest.mark.parametrize("name", UNIFORM)
+def test_a_random_point_is_uniform(name):
+    space, like, mean, covariance = UNIFORM[name]
+    draw = lambda key: ravel_pytree(space.random_point(key, like))[0]
+    x = np.asarray(jax.vmap(draw)(jax.random.split(KEY, 20_000))) - mean
+    products = (x[:, :, None] * x[:, None]).reshape(len(x), -1)
+    expected = np.concatenate([np.zeros(x.shape[1]), covariance.ravel()])
+    check_mean(np.concatenate([x, products], axis=1), expected, 0.15)
 
 
 @pytest.mark.full
