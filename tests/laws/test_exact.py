@@ -85,6 +85,8 @@ def test_mala_accepts_by_the_rule_of_its_proposal():
     np.testing.assert_allclose(
         info.acceptance, np.exp(np.minimum(0, -np.asarray(info.energy_error))), rtol=1e-5
     )
+    kinetic = after.inner.momentum**2 / 2  # of the proposal, or the old one where that is refused
+    np.testing.assert_allclose(info.energy, y**4 / 4 + kinetic, rtol=1e-5)
 
 
 def test_a_change_of_variables_needs_its_jacobian():
