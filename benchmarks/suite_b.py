@@ -16,41 +16,55 @@ from .table import Line, Table, compare
 from .timing import Case, race
 
 _KEY = jax.random.key(0)
-_DIM = 10
+_DIMS = 10, 100
 _OWN, _SHARED = 1.1, 1.2
 
 
 def run(scale: float, rounds: int, num_items: int = 100_000, batch_size: int = 1000) -> list[Table]:
-    """One table for each number of chains."""
-    data = logistic_data(num_items, _DIM)
+    """One table for each number of chains, and one of a larger model."""
+    small, large = (logistic_data(num_items, dim) for dim in _DIMS)
+    sizes = [(16, small), (128, small), (1024, small), (16, large)]
     return [
         _table(chains, max(10, int(50_000 * scale) // chains), rounds, data, batch_size)
-        for chains in (16, 128, 1024)
+        for chains, data in sizes
     ]
 
 
 def _table(chains: int, num_steps: int, rounds: int, data: tuple, batch_size: int) -> Table:
-    x = jnp.zeros((chains, _DIM))
-    cases = {}
+    dim = data[0].shape[1]
+    x, cases = jnp.zeros((chains, dim)), {}
     for shared, word in ((False, "own"), (True, "shared")):
         cases[f"{word}, floor"] = _floor(num_steps, x, data, batch_size, shared)
         cases[f"{word}, blackjax"] = _peer(num_steps, x, data, batch_size, shared)
         cases[f"{word} batches"] = _own(num_steps, x, data, batch_size, shared)
+    by_turns = "own batches, chain after chain"
+    cases[by_turns] = _own(num_steps, x, data, batch_size, False, at_once=1)
     lines = [Line(name) for name in cases if "batches" not in name]
     for word, bar in (("own", _OWN), ("shared", _SHARED)):
         floor = f"{word}, floor"
         lines.append(Line(f"{word} batches", floor, f"{word}, blackjax", {floor: bar}))
-    title = f"B. {chains:,} chains, d={_DIM}, N={len(data[1]):,}, batch {batch_size:,}"
-    note = f"{num_steps:,} steps a call. The floors are vmapped, with the same index and key rules."
+    lines.append(Line(by_turns, "own, floor", "own, blackjax"))
+    title = f"B. {chains:,} chains, d={dim}, N={len(data[1]):,}, batch {batch_size:,}"
+    note = (
+        f"{num_steps:,} steps a call. The floors are vmapped, with the same index and key rules; "
+        "chain after chain is `chains_at_once=1`."
+    )
     return compare(title, note, "us", "chain-step", race(cases, rounds), lines)
 
 
-def _own(num_steps: int, x: Array, data: tuple, batch_size: int, shared: bool) -> Case:
+def _own(
+    num_steps: int,
+    x: Array,
+    data: tuple,
+    batch_size: int,
+    shared: bool,
+    at_once: int | None = None,
+) -> Case:
     kernel = sgld(Minibatch(LINEAR, Uniform(batch_size)), STEP_SIZE)
 
     def call() -> Array:
         settings = {"num_steps": num_steps, "share_batch": shared}
-        chains = {"num_chains": len(x), "position_axis": 0}
+        chains = {"num_chains": len(x), "position_axis": 0, "chains_at_once": at_once}
         return sample(_KEY, kernel, x, data, **settings, **chains).trace
 
     return Case(call, num_steps * len(x))

@@ -141,8 +141,9 @@ def sample(
             `checkpoint`, which began there too, those that it has made count.
         num_chains: the number of chains; `None` for one without a chain axis.
         chains_at_once: how many chains to vectorise, group after group; by default all, which is
-            best for small models. A chain of megabytes leaves the processor's cache beside others:
-            1 runs one after the other, as fast as each alone, and in the memory of one.
+            best for small models, on a GPU, and with `share_batch`, whose batch each group makes
+            anew. A chain or a batch of megabytes leaves a processor's cache beside others: 1 runs
+            one after the other, as fast as each alone, and with the working memory of one.
         burn_in: the number of first steps not to keep.
         thin: keep every `thin`-th step; infos are merged over the steps between: numbers are
             averaged, truths (`accepted`) hold if all do, of counts the last is told.
@@ -170,6 +171,8 @@ def sample(
     Raises:
         ValueError, TypeError: on bad input, naming the argument.
         FloatingPointError: with `on_error="raise"`, naming the chain and the step.
+        Exception: of what reads a stream. An exception after the first steps has what was drawn
+            before it as its attribute `run`.
 
     Example:
         >>> import jax, jax.numpy as jnp

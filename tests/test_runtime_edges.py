@@ -115,3 +115,30 @@ def test_a_search_that_is_interrupted_ends(monkeypatch):
     make = lambda step_size: sgld(Minibatch(MODEL, Uniform(5)), step_size)
     with pytest.raises(KeyboardInterrupt, match="search"):
         grid_search(KEY, MODEL, make, {"step_size": [1e-3, 1e-2]}, jnp.zeros(2), data, budget=1e4)
+
+
+@pytest.mark.parametrize("chunk", [None, 4])
+def test_an_exception_has_what_was_drawn_before(chunk):
+    def batch(i):
+        if i == 9:
+            raise OSError("the disk is gone")
+        return np.full((4, 2), i, np.float32), np.ones(4, np.float32)
+
+    kernel = sgld(Minibatch(MODEL, Given(40)), 1e-3)
+    with pytest.raises(OSError, match="the disk is gone") as caught:
+        sample(KEY, kernel, jnp.zeros(2), batch, num_steps=20, chunk=chunk)
+    if chunk is None:  # before the first chunk has been made
+        assert not hasattr(caught.value, "run")
+        return
+    run, note = caught.value.run, caught.value.__notes__[0]
+    assert len(run.trace) == run.num_steps == 8 and note == "the 8 steps before it are in its `run`"
+    whole = sample(KEY, kernel, jnp.zeros(2), lambda i: batch(i + 10 * (i == 9)), num_steps=8)
+    np.testing.assert_array_equal(run.trace, whole.trace)
+
+
+def test_a_chain_that_shall_raise_has_its_draws():
+    kernel = sgld(Minibatch(MODEL, Uniform(2)), lambda i: jnp.where(i < 6, 1e-3, jnp.inf))
+    data = np.ones((4, 2), np.float32), np.ones(4, np.float32)
+    with pytest.raises(FloatingPointError, match="at step 6") as caught:
+        sample(KEY, kernel, jnp.zeros(2), data, num_steps=20, chunk=4, on_error="raise")
+    assert caught.value.run.num_steps == 8 and caught.value.run.info.finite.sum() == 6

@@ -40,8 +40,9 @@ class StochasticDensity(OfBatches):
         weighted: whether f takes the weights.
 
     Raises:
-        TypeError: if an argument is of another kind; if f returns no number; at `sample`'s door,
-            if it takes no weights and the batcher's are unequal, or batches shorter than others.
+        TypeError: if an argument is of another kind; if f returns no number; if it takes no weights
+            and the batcher's are unequal, at `sample`'s door, or where a batch of a stream is
+            shorter than others.
 
     Example: the variance of `sgld`, of a function written for blackjax.
         >>> import jax, jax.numpy as jnp

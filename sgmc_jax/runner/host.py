@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import jax
@@ -131,6 +132,9 @@ class Host:
             )
         except StopIteration:
             warnings.warn(f"the data ended after {self.num_steps - begin} steps", stacklevel=3)
+        except Exception as error:  # of the data's reader, or a chain that shall raise
+            _leave_drawn(self, error)
+            raise
         finally:
             if bar is not None:
                 bar.close()
@@ -244,6 +248,16 @@ def _stopped_message(stopped: np.ndarray, axes: tuple[str, ...], source: Residen
         f"{int(np.sum(flat >= 0))} of {flat.size} chains became non-finite; {first} at step "
         f"{int(flat[where])}: its step size may be too large{batch}"
     )
+
+
+def _leave_drawn(host: Host, error: Any) -> None:
+    """Let an exception tell what was drawn before it."""
+    done = host.num_steps - host.origin
+    if done:
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            error.run = host.result()
+            error.add_note(f"the {done} steps before it are in its `run`")
 
 
 def _bar(progress: bool | str, total: int, done: int) -> Any:
