@@ -283,25 +283,29 @@ def test_volumes():
 
 
 TWO = {"p": points(3), "q": points(3)}
-UNIFORM = {  # the mean and the covariance of the raveled uniform law of each finite volume
-    "sphere": (Sphere(), points(2, 3), 0, np.eye(6) / 3),
-    "spheres in a tree": (Sphere(), TWO, 0, np.eye(6) / 3),
-    "product": (Product({"p": Sphere(), "q": Sphere()}), TWO, 0, np.eye(6) / 3),
-    "frames": (Stiefel(), points(3, 2), 0, np.eye(6) / 3),
-    "rotations and reflections": (Stiefel(), points(2, 2), 0, np.eye(4) / 2),
+# The mean and the covariance of the raveled uniform law of each finite volume, and the fourth
+# central moment of an entry, which a cube in place of a normal law has wrong.
+DIRICHLET = np.kron(np.eye(2), 6 * np.eye(3) - 2) / 45
+UNIFORM = {
+    "sphere": (Sphere(), points(2, 3), 0, np.eye(6) / 3, 1 / 5),
+    "spheres in a tree": (Sphere(), TWO, 0, np.eye(6) / 3, 1 / 5),
+    "product": (Product({"p": Sphere(), "q": Sphere()}), TWO, 0, np.eye(6) / 3, 1 / 5),
+    "frames": (Stiefel(), points(3, 2), 0, np.eye(6) / 3, 1 / 5),
+    "rotations and reflections": (Stiefel(), points(2, 2), 0, np.eye(4) / 2, 3 / 8),
     # that of the sphere's volume, Dirichlet(1/2, 1/2, 1/2)
-    "simplex": (Simplex(), points(2, 3), 1 / 3, np.kron(np.eye(2), 6 * np.eye(3) - 2) / 45),
+    "simplex": (Simplex(), points(2, 3), 1 / 3, DIRICHLET, 16 / 945),
 }
 
 
 @pytest.mark.parametrize("name", UNIFORM)
 def test_a_random_point_is_uniform(name):
-    space, like, mean, covariance = UNIFORM[name]
+    space, like, mean, covariance, fourth = UNIFORM[name]
     draw = lambda key: ravel_pytree(space.random_point(key, like))[0]
     x = np.asarray(jax.vmap(draw)(jax.random.split(KEY, 20_000))) - mean
     products = (x[:, :, None] * x[:, None]).reshape(len(x), -1)
-    expected = np.concatenate([np.zeros(x.shape[1]), covariance.ravel()])
-    check_mean(np.concatenate([x, products], axis=1), expected, 0.15)
+    dim = x.shape[1]
+    expected = np.concatenate([np.zeros(dim), covariance.ravel(), np.full(dim, fourth)])
+    check_mean(np.concatenate([x, products, x**4], axis=1), expected, 0.15)
 
 
 @pytest.mark.full
