@@ -97,6 +97,10 @@ class Transformed(Model):
         Args:
             position: unconstrained, with any leading axes, such as chains and draws: `run.trace`.
         """
+        return self.forward(position)
+
+    def forward(self, position: Position) -> Position:
+        """f(z), and nothing that is told besides."""
         return self._map(lambda bijector, z, where: bijector.forward(z), position)
 
     def unconstrain(self, position: Position) -> Position:
@@ -118,29 +122,29 @@ class Transformed(Model):
         return sum(parts[1:], parts[0]) if parts else jnp.zeros(())
 
     def logprior(self, position: Position) -> Array:
-        return self.model._logprior(self.constrain(position)) + self.log_det(position)
+        return self.model._logprior(self.forward(position)) + self.log_det(position)
 
     def loglik(self, position: Position, item: PyTree) -> Array:
-        return self.model.loglik(self.constrain(position), item)
+        return self.model.loglik(self.forward(position), item)
 
     def loglik_batch(self, position: Position, items: PyTree) -> Array:
-        return self.model.loglik_batch(self.constrain(position), items)
+        return self.model.loglik_batch(self.forward(position), items)
 
     def logdensity(self, position: Position, data: PyTree) -> Array:
-        return self.model.logdensity(self.constrain(position), data) + self.log_det(position)
+        return self.model.logdensity(self.forward(position), data) + self.log_det(position)
 
     def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
-        x, pull = jax.vjp(self.constrain, position)
+        x, pull = jax.vjp(self.forward, position)
         there = self.model.weighted_sum(x, items, weight)
         return Estimate(pull(_like(there.value, x))[0], there.logdensity)
 
     def per_item(self, position: Position, items: PyTree) -> PyTree:
-        x, pull = jax.vjp(self.constrain, position)
+        x, pull = jax.vjp(self.forward, position)
         each = self.model.per_item(x, items)
         return jax.vmap(lambda gradient: pull(_like(gradient, x))[0])(each)
 
     def check(self, position: Position, data: PyTree) -> None:
-        self.model.check(self.constrain(position), data)
+        self.model.check(self.forward(position), data)
 
     def _map(self, function: Any, position: Position) -> Position:
         """`function(bijector, leaf, where)` for each leaf."""

@@ -10,26 +10,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import Data, Position
 from ..collective import leading_axis
-from ..model import Model
 from ..transformed import Transformed
-from ._numpyro_trace import (
-    Items,
-    all_rows,
-    call,
-    find_items,
-    find_latents,
-    log_probs,
-    require_numpyro,
-    traced,
-)
+from ._numpyro_density import NumpyroDensity, check_split, thawed
+from ._numpyro_trace import Items, all_rows, call, find_items, find_latents, require_numpyro, traced
 
-_SOME = 256  # items that a model is tried on
-_ROUNDING = 1e-3
 _RADIUS = 2.0
 
 
@@ -60,7 +49,8 @@ def from_numpyro(
 
     Returns:
         a `Transformed` model, with the methods `start(key)`, unconstrained uniform numbers in
-        (-2, 2); `data(*args, **kwargs)`; and `predictive(key, trace, *args, **kwargs)`.
+        (-2, 2); `data(*args, **kwargs)`; and `predictive(key, trace, *args, **kwargs)`. Its
+        `constrain` tells `deterministic` sites too, but for those that depend on rows.
 
     Raises:
         ImportError: if numpyro is not installed.
@@ -107,79 +97,9 @@ def from_numpyro(
     density = NumpyroDensity(model, items, rows, fixed)
     point = {name: site["value"] for name, site in latents.items()}
     if items is not None:
-        _check_split(density, point, rows)
+        check_split(density, point, rows)
     bijections = _bijections(latents, find_latents(run(1)))
-    return NumpyroModel(density, bijections, point)
-
-
-def _plain(x: Any) -> Any:
-    """A whole number or a truth of numpy's as Python's: it may be a size, which is static."""
-    number = isinstance(x, np.generic | np.ndarray | jax.Array) and jnp.ndim(x) == 0
-    whole = number and any(jnp.issubdtype(x.dtype, kind) for kind in (jnp.integer, jnp.bool_))
-    if whole and _checks.is_concrete(x):
-        return x.item()
-    return x
-
-
-class NumpyroDensity(Model):
-    """The log density of a numpyro model in the coordinates of its sites, split over its items."""
-
-    function: Callable = eqx.field(static=True)
-    sites: Items | None = eqx.field(static=True)
-    fixed: PyTree  # the arrays among the arguments that are no items
-    static: Any = eqx.field(static=True)  # and what else there is among them
-    row: Any = eqx.field(static=True)  # the shapes and dtypes of the rows
-
-    def __init__(self, function: Callable, sites: Items | None, rows: dict, fixed: dict):
-        arrays = (float, np.ndarray, np.generic, jax.Array)
-        fixed = jax.tree.map(_plain, fixed)
-        dynamic, static = eqx.partition(fixed, lambda x: isinstance(x, arrays))
-        self.function, self.sites = function, sites
-        self.fixed = jax.tree.map(jnp.asarray, dynamic)
-        self.static = _frozen(static)
-        self.row = _frozen(jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), rows))
-
-    def logprior(self, position: Position) -> Array:
-        # of one blank row: no site of the prior knows of rows
-        blank = jax.tree.map(lambda x: jnp.zeros((1, *x.shape), x.dtype), _thawed(self.row))
-        return self.terms(position, blank)[0]
-
-    def loglik(self, position: Position, item: PyTree) -> Array:
-        return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
-
-    def loglik_batch(self, position: Position, items: PyTree) -> Float[Array, " n"]:
-        if self.sites is None:
-            raise ValueError(
-                "data must be None for a numpyro model without a plate of observed items"
-            )
-        return self.terms(position, items)[1]
-
-    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Any:
-        if self.sites is None and not jax.tree.leaves(items):
-            return jax.tree.map(jnp.zeros_like, self.prior(position))
-        return super().weighted_sum(position, items, weight)
-
-    def terms(self, position: Position, items: PyTree) -> tuple[Array, Any]:
-        """The log density of all other sites, and of each item."""
-        given = eqx.combine(self.fixed, _thawed(self.static)) | (items or {})
-        rows = leading_axis(items, "data") if items else None
-        found = log_probs(self.function, self.sites, given, rows, position)
-        own = () if self.sites is None else self.sites.sites
-        prior = sum((jnp.sum(x) for name, x in found.items() if name not in own), jnp.zeros(()))
-        return prior, sum((self._per_item(found[name]) for name in own), jnp.zeros(()))
-
-    def _per_item(self, log_prob: Array) -> Float[Array, " n"]:
-        """Summed over all axes but that of the items."""
-        assert self.sites is not None
-        kept = log_prob.ndim + self.sites.dim
-        return jnp.sum(log_prob, axis=tuple(i for i in range(log_prob.ndim) if i != kept))
-
-    def check(self, position: Position, data: Data) -> None:
-        names = set(_thawed(self.row))
-        got = set(data) if isinstance(data, dict) else data
-        if (names or None) != got:
-            wanted = f"a dict of {', '.join(sorted(names))}" if names else "None"
-            raise TypeError(f"data must be {wanted}, as model.data(...) makes it, got {got}")
+    return NumpyroModel(density, bijections, point, density.of_no_row(point))
 
 
 class NumpyroModel(Transformed):
@@ -196,10 +116,36 @@ class NumpyroModel(Transformed):
     """
 
     shapes: Any = eqx.field(static=True)  # of the sites
+    told: tuple[str, ...] = eqx.field(static=True)  # deterministic sites
 
-    def __init__(self, density: NumpyroDensity, bijections: dict, point: dict):
+    def __init__(
+        self, density: NumpyroDensity, bijections: dict, point: dict, told: tuple[str, ...] = ()
+    ):
         super().__init__(density, bijections)
         self.shapes = tuple((name, jnp.shape(value)) for name, value in point.items())
+        self.told = told
+
+    def constrain(self, position: Position) -> Position:
+        sites = self.forward(position)
+        if not self.told:
+            return sites
+        lead, flat = self._flat(sites)
+
+        def one(sites: Position) -> dict[str, Array]:
+            found = self._density.deterministic(sites, self._density.blank())
+            return {name: found[name] for name in self.told}
+
+        told = jax.vmap(one)(flat)
+        return sites | jax.tree.map(lambda x: x.reshape(*lead, *x.shape[1:]), told)
+
+    def unconstrain(self, position: Position) -> Position:
+        return super().unconstrain({n: x for n, x in position.items() if n not in self.told})
+
+    def _flat(self, sites: Position) -> tuple[tuple[int, ...], Position]:
+        """The leading axes of draws, and draws with one."""
+        name, shape = self.shapes[0]
+        lead = sites[name].shape[: sites[name].ndim - len(shape)]
+        return lead, jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), sites)
 
     def start(self, key: Any) -> Position:
         """An unconstrained position, uniform in (-2, 2): a `position` of `sample` for chains."""
@@ -217,7 +163,7 @@ class NumpyroModel(Transformed):
     def data(self, *args: Any, **kwargs: Any) -> Data:
         """The rows of the items among a model's arguments, or `None` if it has none."""
         given = _bound(self._density.function, args, kwargs)
-        names = list(_thawed(self._density.row))
+        names = list(thawed(self._density.row))
         for name in names:
             if given.get(name) is None:
                 raise ValueError(f"{name} must be given: it has rows of items")
@@ -237,12 +183,9 @@ class NumpyroModel(Transformed):
         """
         _checks.random_key(key)
         numpyro, density = require_numpyro(), self._density
-        draws = self.constrain(trace)
-        name, shape = self.shapes[0]
-        lead = draws[name].shape[: draws[name].ndim - len(shape)]
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), draws)
+        lead, flat = self._flat(self.forward(trace))
         given = _bound(density.function, args, kwargs)
-        rows = {n: given[n] for n in _thawed(density.row) if given.get(n) is not None}
+        rows = {n: given[n] for n in thawed(density.row) if given.get(n) is not None}
         num = leading_axis(rows, "args") if rows else None
         plate = None if density.sites is None else density.sites.plate
 
@@ -289,40 +232,6 @@ def _rows(given: dict[str, Any], items: Items) -> dict[str, PyTree]:
     return rows
 
 
-def _check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
-    """Raise unless the prior is alike for any rows, and an item's likelihood beside any others."""
-    some = jax.tree.map(lambda x: x[:_SOME], rows)
-    logliks_of = lambda part: density.terms(point, jax.tree.map(lambda x: x[part], some))[1]
-    try:
-        prior, logliks = density.terms(point, some)
-        # the first row stands at its own place beside any others, also alone
-        last, turned = logliks_of(slice(-1, None)), logliks_of(slice(None, None, -1))
-        blank = density.logprior(point)
-        if jnp.shape(logliks) != (leading_axis(some),) or jnp.shape(last) != (1,):
-            raise ValueError(f"the items' log likelihoods have the shape {jnp.shape(logliks)}")
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"model must run on any number of rows of {', '.join(rows)}: {error}"
-        ) from error
-    if _differ(prior, blank):
-        raise ValueError(
-            f"model must have a prior that does not depend on the rows of {', '.join(rows)}; give "
-            "what it needs of them as another argument"
-        )
-    if _differ(logliks[-1:], last) or _differ(logliks, turned[::-1]):
-        raise ValueError(
-            "model must have a likelihood of each item that does not depend on other items, nor on "
-            "its place among them"
-        )
-
-
-def _differ(x: Array, y: Array) -> bool:
-    both = np.isfinite(x) & np.isfinite(y)
-    if not np.array_equal(np.isfinite(x), np.isfinite(y)):
-        return True
-    return not np.allclose(np.asarray(x)[both], np.asarray(y)[both], _ROUNDING, _ROUNDING)
-
-
 def _bijections(latents: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
     """The bijection onto each site's support; raise if it moves from one draw to another."""
     biject_to = require_numpyro().distributions.biject_to
@@ -335,13 +244,3 @@ def _bijections(latents: dict[str, Any], again: dict[str, Any]) -> dict[str, Any
                 f"{name!r}: make it of a site with a fixed support, by a transformation"
             )
     return here
-
-
-def _frozen(tree: PyTree) -> tuple:
-    """A pytree of what has a hash, as a thing that has one."""
-    leaves, structure = jax.tree.flatten(tree)
-    return tuple(leaves), structure
-
-
-def _thawed(frozen: tuple) -> Any:
-    return jax.tree.unflatten(frozen[1], frozen[0])

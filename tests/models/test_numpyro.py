@@ -190,6 +190,32 @@ def test_the_predictive_has_the_probabilities_of_the_likelihood():
 # ------------------------------------------------------------ wrong use
 
 
+def told(x, y=None):
+    w = weights()
+    numpyro.deterministic("norm", w @ w)
+    mean = numpyro.deterministic("mean", x @ w)
+    numpyro.deterministic("average", jnp.mean(x @ w))
+    with numpyro.plate("items", len(x)):
+        numpyro.sample("y", dist.Normal(mean, 1.0), obs=y)
+
+
+def test_deterministic_sites_are_told_but_for_those_of_rows():
+    model, draws = from_numpyro(told, X, X[:, 0]), jax.random.normal(KEY, (3, 4, 2))
+    made = model.constrain({"w": draws})
+    assert set(made) == {"w", "norm"}
+    np.testing.assert_allclose(made["norm"], jnp.sum(draws**2, axis=-1), rtol=1e-6)
+    np.testing.assert_array_equal(model.unconstrain(made)["w"], draws)
+    assert model.constrain({"w": draws[0, 0]})["norm"].shape == ()
+    rows = model.predictive(KEY, {"w": draws}, X[:5])
+    assert {name: x.shape for name, x in rows.items() if name != "norm"} == {
+        name: (3, 4, *shape) for name, shape in {"mean": (5,), "average": (), "y": (5,)}.items()
+    }
+    kernel = hmc(Minibatch(model, Full()), 0.05, 3)
+    run = sample(KEY, kernel, model.start, model.data(X, X[:, 0]), num_steps=10)
+    assert "norm" in run.summary(model).names and "norm" not in run.summary().names
+    assert "norm" in run.to_arviz(model, model.data(X, X[:, 0])).posterior
+
+
 def discrete(x):
     z = numpyro.sample("z", dist.Bernoulli(0.5))
     numpyro.sample("x", dist.Normal(z, 1), obs=x)

@@ -1,0 +1,154 @@
+"""The log density of a numpyro model, split over its items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree
+
+from .. import _checks
+from .._types import Data, Position
+from ..collective import leading_axis
+from ..model import Model
+from ._numpyro_trace import Items, log_probs, traced
+
+_SOME = 256  # items that a model is tried on
+_ROUNDING = 1e-3
+
+
+class NumpyroDensity(Model):
+    """The log density of a numpyro model in the coordinates of its sites, split over its items."""
+
+    function: Callable = eqx.field(static=True)
+    sites: Items | None = eqx.field(static=True)
+    fixed: PyTree  # the arrays among the arguments that are no items
+    static: Any = eqx.field(static=True)  # and what else there is among them
+    row: Any = eqx.field(static=True)  # the shapes and dtypes of the rows
+
+    def __init__(self, function: Callable, sites: Items | None, rows: dict, fixed: dict):
+        arrays = (float, np.ndarray, np.generic, jax.Array)
+        fixed = jax.tree.map(_plain, fixed)
+        dynamic, static = eqx.partition(fixed, lambda x: isinstance(x, arrays))
+        self.function, self.sites = function, sites
+        self.fixed = jax.tree.map(jnp.asarray, dynamic)
+        self.static = frozen(static)
+        self.row = frozen(jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), rows))
+
+    def logprior(self, position: Position) -> Array:
+        return self.terms(position, self.blank())[0]  # no site of the prior knows of rows
+
+    def blank(self, num: int = 1, value: int = 0) -> dict[str, PyTree]:
+        """Rows of one number."""
+        rows = lambda x: jnp.full((num, *x.shape), value, x.dtype)
+        return jax.tree.map(rows, thawed(self.row))
+
+    def deterministic(self, position: Position, rows: dict[str, PyTree]) -> dict[str, Array]:
+        """The deterministic sites, where items have these rows."""
+        given = eqx.combine(self.fixed, thawed(self.static)) | rows
+        num = leading_axis(rows, "data") if rows else None
+        plate = None if self.sites is None else self.sites.plate
+        sites = traced(self.function, given, position, plate, num, jax.random.key(0))
+        return {
+            n: jnp.asarray(x["value"]) for n, x in sites.items() if x["type"] == "deterministic"
+        }
+
+    def of_no_row(self, point: Position) -> tuple[str, ...]:
+        """Which deterministic sites do not depend on the rows of the items."""
+        found, other = (self.deterministic(point, self.blank(n, n)) for n in (1, 2))
+        same = lambda x, y: x.shape == y.shape and np.allclose(x, y, equal_nan=True)
+        return tuple(name for name in found if same(found[name], other[name]))
+
+    def loglik(self, position: Position, item: PyTree) -> Array:
+        return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
+
+    def loglik_batch(self, position: Position, items: PyTree) -> Float[Array, " n"]:
+        if self.sites is None:
+            raise ValueError(
+                "data must be None for a numpyro model without a plate of observed items"
+            )
+        return self.terms(position, items)[1]
+
+    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Any:
+        if self.sites is None and not jax.tree.leaves(items):
+            return jax.tree.map(jnp.zeros_like, self.prior(position))
+        return super().weighted_sum(position, items, weight)
+
+    def terms(self, position: Position, items: PyTree) -> tuple[Array, Any]:
+        """The log density of all other sites, and of each item."""
+        given = eqx.combine(self.fixed, thawed(self.static)) | (items or {})
+        rows = leading_axis(items, "data") if items else None
+        found = log_probs(self.function, self.sites, given, rows, position)
+        own = () if self.sites is None else self.sites.sites
+        prior = sum((jnp.sum(x) for name, x in found.items() if name not in own), jnp.zeros(()))
+        return prior, sum((self._per_item(found[name]) for name in own), jnp.zeros(()))
+
+    def _per_item(self, log_prob: Array) -> Float[Array, " n"]:
+        """Summed over all axes but that of the items."""
+        assert self.sites is not None
+        kept = log_prob.ndim + self.sites.dim
+        return jnp.sum(log_prob, axis=tuple(i for i in range(log_prob.ndim) if i != kept))
+
+    def check(self, position: Position, data: Data) -> None:
+        names = set(thawed(self.row))
+        got = set(data) if isinstance(data, dict) else data
+        if (names or None) != got:
+            wanted = f"a dict of {', '.join(sorted(names))}" if names else "None"
+            raise TypeError(f"data must be {wanted}, as model.data(...) makes it, got {got}")
+
+
+def check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
+    """Raise unless the prior is alike for any rows, and an item's likelihood beside any others."""
+    some = jax.tree.map(lambda x: x[:_SOME], rows)
+    logliks_of = lambda part: density.terms(point, jax.tree.map(lambda x: x[part], some))[1]
+    try:
+        prior, logliks = density.terms(point, some)
+        # the first row stands at its own place beside any others, also alone
+        last, turned = logliks_of(slice(-1, None)), logliks_of(slice(None, None, -1))
+        blank = density.logprior(point)
+        if jnp.shape(logliks) != (leading_axis(some),) or jnp.shape(last) != (1,):
+            raise ValueError(f"the items' log likelihoods have the shape {jnp.shape(logliks)}")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"model must run on any number of rows of {', '.join(rows)}: {error}"
+        ) from error
+    if _differ(prior, blank):
+        raise ValueError(
+            f"model must have a prior that does not depend on the rows of {', '.join(rows)}; give "
+            "what it needs of them as another argument"
+        )
+    if _differ(logliks[-1:], last) or _differ(logliks, turned[::-1]):
+        raise ValueError(
+            "model must have a likelihood of each item that does not depend on other items, nor on "
+            "its place among them"
+        )
+
+
+def _differ(x: Array, y: Array) -> bool:
+    both = np.isfinite(x) & np.isfinite(y)
+    if not np.array_equal(np.isfinite(x), np.isfinite(y)):
+        return True
+    return not np.allclose(np.asarray(x)[both], np.asarray(y)[both], _ROUNDING, _ROUNDING)
+
+
+def _plain(x: Any) -> Any:
+    """A whole number or a truth of numpy's as Python's: it may be a size, which is static."""
+    number = isinstance(x, np.generic | np.ndarray | jax.Array) and jnp.ndim(x) == 0
+    whole = number and any(jnp.issubdtype(x.dtype, kind) for kind in (jnp.integer, jnp.bool_))
+    if whole and _checks.is_concrete(x):
+        return x.item()
+    return x
+
+
+def frozen(tree: PyTree) -> tuple:
+    """A pytree of what has a hash, as a thing that has one."""
+    leaves, structure = jax.tree.flatten(tree)
+    return tuple(leaves), structure
+
+
+def thawed(frozen: tuple) -> Any:
+    return jax.tree.unflatten(frozen[1], frozen[0])
