@@ -63,6 +63,23 @@ def test_all_draws_have_the_density_of_one_item_more():
     check_draws()
 
 
+def test_draws_have_hyper_parameters_of_their_own():
+    """The mean of densities, each of the constants of one draw."""
+    draws, a, d = ALL[[1, 6, 9]], np.array([0.2, 3.0, 1.1]), np.array([0.6, 0.1, 0.4])
+    data, items = jnp.asarray(X)[:, None], jnp.asarray(NEW)[:, None]
+
+    def of(process, draws, a, d):
+        position = positions(draws, a, d)
+        return predictive_(process, FAMILY, position, data, items, partition=ALL[7])
+
+    law = of(PROCESS, draws, a, d)
+    each = [of(PitmanYor(*own), z[None], *own) for z, *own in zip(draws, a, d)]
+    density = np.mean([np.exp(one.log_density) for one in each], axis=0)
+    np.testing.assert_allclose(np.exp(law.log_density), density, rtol=1e-5)
+    membership = np.mean([one.membership for one in each], axis=0)
+    np.testing.assert_allclose(law.membership, membership, atol=1e-6)
+
+
 @pytest.mark.parametrize("fault", ["discount", "births", "total"])
 def test_faults_are_seen(monkeypatch, fault):
     """Planted: a rule without the discount, or new clusters alike, or the item counted twice."""
