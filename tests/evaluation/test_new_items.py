@@ -92,6 +92,14 @@ def test_counts_are_those_of_the_process():
         assert np.max(np.abs(list(errors_of_counts(**wrong)))) > 0.05
 
 
+@pytest.mark.parametrize("process", [PROCESS, TIMES])
+def test_a_position_has_hyper_parameters_of_its_own(process):
+    own = type(process)(0.4, 3.0)
+    shared = hyper(np.zeros((2, 2))) | own.start()
+    made, exact = (NewItems.of(each, shared, COUNTS, 3) for each in (process, own))
+    jax.tree.map(np.testing.assert_array_equal, made, exact)
+
+
 @jax.jit
 @jax.vmap
 def collapsed(z, born):
