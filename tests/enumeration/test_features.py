@@ -2,12 +2,14 @@
 
 import importlib
 import itertools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
+from scipy.stats import chisquare
 
 import sgmc_jax.bnp.hybrid.rows as tail
 import sgmc_jax.bnp.hybrid.schedules as schedules
@@ -230,6 +232,44 @@ def test_the_number_of_features_of_one_item_by_the_published_schedule():
     """n = 1: E K = a (1 + c) / c instead of a."""
     means = number(1, BetaBernoulli(0.7, 2.0), schedule=Published())
     check_law(means, 0.7 * 3 / 2, 0.05)
+
+
+# ----------------------------------------------------------------------- the order of the columns
+
+
+class Listening(NamedTuple):
+    """A likelihood that says nothing, and keeps the columns in the order in which it is asked."""
+
+    asked: Any
+    num: Any = 0
+
+    def gain(self, k, entry, lower):
+        return 0.0
+
+    def change(self, k, change):
+        return Listening(self.asked.at[self.num].set(k), self.num + 1)
+
+
+@jax.jit
+@jax.vmap
+def visits(key):
+    """The columns of each of two visits to each of two rows; slots 1 and 4 are free."""
+    process, num = BetaBernoulli(1.0), 6
+    hyper, none = process.start(), jnp.zeros(5, jnp.int32)
+    atoms = tail.Atoms(jnp.arange(5) == 2, jnp.zeros(5))
+    left = tail.Sweep(jnp.array([3, 0, 1, 2, 0]), atoms, None, None, None, None)
+    turns = tail._turns(key, process, hyper, 2, (5, 2), num)
+    of = lambda turn: tail._entries(process, hyper, left, Listening(none[:3]), turn, none, num)
+    return jax.vmap(jax.vmap(of))(turns)[1].asked
+
+
+def test_columns_are_visited_in_any_order_and_in_another_at_each_visit():
+    """Pairs of the six orders, of visits to two rows and of two visits to a row, are uniform."""
+    asked = np.asarray(visits(jax.random.split(KEY, 4_000)))
+    assert np.all(np.sort(asked, axis=-1) == [0, 2, 3])
+    order = 2 * np.searchsorted([0, 2, 3], asked[..., 0]) + (asked[..., 1] > asked[..., 2])
+    for one, other in itertools.combinations(order.reshape(-1, 4).T, 2):
+        assert chisquare(np.bincount(6 * one + other, minlength=36)).pvalue > 1e-6 / 6
 
 
 # ------------------------------------------------------------------------------ planted faults
