@@ -1,5 +1,6 @@
 """Hierarchical Dirichlet process samplers against every seating of four customers."""
 
+import itertools
 import math
 
 import jax
@@ -97,9 +98,10 @@ def which(state, info):
     return (number == jnp.arange(64)).astype(jnp.float32)
 
 
-def check_partitions(kernel, law, data, num_chains=512, num_steps=2_000):
-    """Every partition's frequency, averaged over each of many chains."""
+def check_partitions(kernel, law, data, num_chains=512, num_steps=2_000, **means):
+    """Every partition's frequency, and hyper-parameters, averaged over each of many chains."""
     law = law / law.sum()
+    hyper = lambda state: [state.position.shared[name] for name in means]
     run = run_law(
         KEY,
         kernel,
@@ -108,11 +110,12 @@ def check_partitions(kernel, law, data, num_chains=512, num_steps=2_000):
         num_chains=num_chains,
         num_steps=num_steps,
         burn_in=50,
-        reduce=which,
+        reduce=lambda state, info: jnp.append(which(state, info), jnp.array(hyper(state))),
     )
-    possible = law > 0
-    assert np.all(run.trace.mean[:, ~possible] == 0)
-    check_law(run.trace.mean[:, possible], law[possible], 0.035)
+    values, expected = run.trace.mean, np.append(law, [*means.values()])
+    possible = expected > 0
+    assert np.all(values[:, ~possible] == 0)
+    check_law(values[:, possible], expected[possible], 0.035)
 
 
 def make(**kwargs):
@@ -152,17 +155,30 @@ def test_all_partitions_of_words():
     check_partitions(kernel, exact(states(marginal)), data)
 
 
+GRID = (np.arange(120) + 0.5) / 12
+TOP_PRIOR, GROUP_PRIOR = {"prior": (2.0, 2.0)}, {"group_prior": (3.0, 2.0)}
+
+
+def weighted(prior):
+    """Values of a concentration by their weights, in which it is 1 without a prior."""
+    if prior is None:
+        return [(1.0, 1.0)]
+    shape, rate = map(float, prior)
+    return list(zip(GRID, GRID ** (shape - 1) * np.exp(-rate * GRID)))
+
+
 @pytest.mark.full
-def test_random_concentrations():
-    """Gamma(2, 2) and Gamma(3, 2), by quadrature over both."""
-    grid = (np.arange(120) + 0.5) / 12
-    tops, groups = grid * np.exp(-2 * grid), grid**2 * np.exp(-2 * grid)
-    law = np.zeros(64)
-    for top, w in zip(grid, tops):
-        for group, v in zip(grid, groups):
-            law += w * v * exact(NORMAL_STATES, top, group)
-    process = HierarchicalDirichletProcess(1.0, 1.0, prior=(2.0, 2.0), group_prior=(3.0, 2.0))
-    check_partitions(collapsed_hdp(process, NORMAL, capacity=8), law, GROUPS)
+@pytest.mark.parametrize("priors", [TOP_PRIOR | GROUP_PRIOR, TOP_PRIOR, GROUP_PRIOR])
+def test_random_concentrations(priors):
+    """By quadrature over those that have a prior."""
+    process = HierarchicalDirichletProcess(1.0, 1.0, **priors)
+    law, sums = np.zeros(64), np.zeros(2)
+    for (top, w), (group, v) in itertools.product(*map(weighted, process.priors.values())):
+        each = w * v * exact(NORMAL_STATES, top, group)
+        law, sums = law + each, sums + each.sum() * np.array([top, group])
+    means = dict(zip(process.priors, sums / law.sum()))
+    random = {name: means[name] for name, prior in process.priors.items() if prior is not None}
+    check_partitions(collapsed_hdp(process, NORMAL, capacity=8), law, GROUPS, **random)
 
 
 # ------------------------------------------------------------------------------ planted faults
