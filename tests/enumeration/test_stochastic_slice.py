@@ -21,7 +21,7 @@ from sgmc_jax.collective import as_shard
 from sgmc_jax.processes import pitman_yor
 from tests.enumeration.partitions import KEY, check_partitions, exact
 from tests.enumeration.test_mixture import NORMAL
-from tests.laws.moments import check_law, fault_is_seen, run_law
+from tests.laws.moments import check_law, check_mean, fault_is_seen, run_law
 
 pytestmark = pytest.mark.runs_long
 
@@ -154,6 +154,35 @@ def test_counts_of_the_batch_alone(monkeypatch):
     monkeypatch.setattr(StochasticSlice, "_estimate", unscaled)
     values = one_cluster("scir", 10, 0.5)
     assert values[:, 1].mean() > 3 * LAW.var()
+
+
+# ------------------------------------------------------------------ the shapes of several clusters
+
+SIZES = np.array([5, 4, 3, 0])
+LABELS = np.repeat(np.arange(4), SIZES)
+WORDS = np.random.default_rng(1).poisson(3 * np.eye(3)[LABELS] + 0.5)
+
+
+@pytest.mark.full
+def test_batches_have_on_average_the_shapes_of_all_points():
+    """Which are, a long time on, the means of the gammas: of sticks 1 - d + m_j and
+    a + j d + sum_{l>j} m_l, of parameters alpha + c_j."""
+    process = PitmanYor(0.5, 0.1)
+    kernel = slice_mixture(process, FAMILY, 4, "scir", step_size=50.0, capacity=4)
+    state, shard = kernel.init(KEY, jnp.asarray(LABELS), WORDS), as_shard(jnp.asarray(WORDS))
+    order = np.array([1, 2, 0, 3])
+    state = state._replace(order=jnp.asarray(order))
+
+    def drawn(key):
+        batch_key, step_key = jax.random.split(key)
+        batch = kernel.scan.batch(batch_key, shard, kernel.comm)
+        return jax.tree.map(jnp.exp, kernel.draw(as_keys(step_key), state, shard, batch)[0].gammas)
+
+    sticks, params = jax.jit(jax.vmap(drawn))(jax.random.split(KEY, 4_000))
+    sizes, later = SIZES[order], np.array([8, 5, 0, 0])
+    shapes = np.stack([0.9 + sizes, 0.5 + 0.1 * np.arange(1, 5) + later], axis=1)
+    check_mean(sticks, shapes, 0.1)
+    check_mean(params, PRIOR + np.eye(4)[LABELS].T @ WORDS, 0.1)
 
 
 # ---------------------------------------------------------------------- capacity and engines
