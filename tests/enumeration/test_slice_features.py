@@ -357,10 +357,23 @@ def test_growth(name, wrap, x64):
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("kind, size", [(Vmap, 2), (Pmap, 8), (ShardMap, 8)])
 def test_the_same_chain_on_shards(name, kind, size, x64):
-    args = {"num_steps": 20}
-    alone = sample(KEY, CHAINS[name](64), None, DATA[name], **args)
-    assert len(np.unique(alone.trace.local["features"], axis=0)) > 1
-    same(alone, sample(KEY, CHAINS[name](64), None, DATA[name], engine=kind(size), **args))
+    check_shards(CHAINS[name](64), DATA[name], kind(size))
+
+
+@full
+def test_counts_of_ones_own_on_shards(x64):
+    """Of which all values count, 0 too: five rows on three shards, one of them with a padding."""
+    check_shards(general("own counts", 64), np.tile(COUNTS, (2, 1))[:5], Vmap(3))
+
+
+def check_shards(kernel, data, engine):
+    """Of all that the chain knows: features may be the same for long where weights are not."""
+    alone = sample(KEY, kernel, None, data, num_steps=20).trace
+    assert len(np.unique(alone.local["features"], axis=0)) > 1
+    shared = sample(KEY, kernel, None, data, num_steps=20, engine=engine).trace
+    assert np.array_equal(alone.local["features"], shared.local["features"])
+    close = lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+    jax.tree.map(close, alone.shared, shared.shared)
 
 
 # ----------------------------------------------------------------------------------- the door

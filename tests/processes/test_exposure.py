@@ -144,6 +144,18 @@ def test_a_measure_of_ones_own(power, num):
     np.testing.assert_allclose(own, named, rtol=1e-4)
 
 
+@pytest.mark.parametrize("name", ABSENT)
+def test_columns_are_sums_over_real_items(name):
+    """Whatever the padding has; but for what does not depend on theta."""
+    counts, _ = ABSENT[name]
+    entries = jnp.minimum(jnp.array([[0, 1, 2, 0, 0, 0], [1, 1, 0, 0, 2, 1]]), counts.largest)
+    real, log_theta = jnp.array([1, 1, 0, 1, 1, 0], bool), jnp.log(jnp.array([0.1, 0.5, 0.8]))
+    stats = counts.statistics(entries.astype(counts.dtype), real)
+    columns = [counts.log_column(stats, 4, jnp.full(2, x)) for x in log_theta]
+    sums = [counts.log_prob(entries[:, real], x).sum(axis=1) for x in log_theta]
+    np.testing.assert_allclose(np.diff(columns, axis=0), np.diff(sums, axis=0), rtol=1e-5)
+
+
 def test_steps_of_large_counts():
     """The default's difference of two log probabilities is off by what float32 leaves of them."""
     x = np.array([0, 5, 1_000, 100_000])
