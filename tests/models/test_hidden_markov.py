@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from sgmc_jax import ControlVariate, Full, Minibatch, Window, hmc, sample, sghmc
 from sgmc_jax import models as m
@@ -13,6 +14,7 @@ from sgmc_jax.collective import as_shard
 from sgmc_jax.models.series import forward_backward
 from sgmc_jax.tune import find_mode
 from tests.laws.moments import Z
+from tests.models.jacobians import check_prior
 
 KEY = jax.random.key(21)
 _rng = np.random.default_rng(3)
@@ -301,28 +303,57 @@ def test_the_buffers_error_falls_geometrically(x64):
     assert error[2] > 10 * error[10], error
 
 
-@pytest.mark.full
-def test_the_density_has_its_jacobians(x64):
-    """Of a row's two probabilities and a normal state, by transforming the priors' densities."""
-    model = m.HiddenMarkov(2, m.NormalEmission(0.5, 2.0, (3.0, 1.5)), concentration=2.5)
+BETA = np.array([0.6, 1.7, 2.4])
+PRIORS = {  # an emission, its parameters, what its prior is of, and the density of that
+    "normal": (
+        lambda: m.NormalEmission([0.5, -1.0], [2.0, 0.6], (3.0, 1.5)),
+        ("mean", "log_scale"),
+        lambda w: jnp.append(w["mean"], jnp.exp(-2 * w["log_scale"])),
+        lambda v: [
+            *stats.norm.logpdf(v[:2], [0.5, -1.0], [2.0, 0.6]),
+            *stats.gamma.logpdf(v[2:], 3.0, scale=1 / 1.5),
+        ],
+    ),
+    "Poisson": (
+        lambda: m.PoissonEmission((3.0, 1.5)),
+        ("log_rate",),
+        lambda w: jnp.exp(w["log_rate"]),
+        lambda v: stats.gamma.logpdf(v, 3.0, scale=1 / 1.5),
+    ),
+    "categorical": (
+        lambda: m.CategoricalEmission(3, BETA),
+        ("logits",),
+        lambda w: jax.nn.softmax(jnp.append(0.0, w["logits"]))[1:],
+        lambda v: stats.dirichlet.logpdf([1 - v.sum(), *v], BETA),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_priors_of_emissions_have_their_jacobians(name, x64):
+    make, parameters, natural, log_density = PRIORS[name]
+    like = dict.fromkeys(parameters, jnp.zeros(2))
+    check_prior(make().logprior, natural, log_density, like)
+
+
+def test_the_prior_of_the_transitions_has_its_jacobian(x64):
+    """Of rows with priors of their own, and with it the emissions' priors in all states."""
+    alpha = np.array([[1.2, 2.5, 0.7], [3.0, 0.9, 1.6], [0.8, 2.1, 1.4]])
+    model = m.HiddenMarkov(3, exponential(), alpha)
+    off = ~np.eye(3, dtype=bool)
 
     def natural(x):
-        p = jax.nn.sigmoid(-x["transition"][0, 0])  # P_00
-        q = jax.nn.sigmoid(-x["transition"][1, 0])  # P_11
-        return jnp.stack([p, q, *x["emission"]["mean"], *jnp.exp(-2 * x["emission"]["log_scale"])])
+        return jnp.append(jnp.exp(parts(model, x)[0])[off], x["emission"])
 
-    def density(x):
-        v = natural(x)
-        beta = jnp.sum(jax.scipy.stats.beta.logpdf(v[:2], 2.5, 2.5))
-        normal = jnp.sum(jax.scipy.stats.norm.logpdf(v[2:4], 0.5, 2.0))
-        gamma = jnp.sum(jax.scipy.stats.gamma.logpdf(v[4:], 3.0, scale=1 / 1.5))
-        flat, unravel = jax.flatten_util.ravel_pytree(x)
-        jacobian = jax.jacobian(lambda z: natural(unravel(z)))(flat)
-        return beta + normal + gamma + jnp.linalg.slogdet(jacobian)[1]
+    def log_density(v):
+        p = np.zeros((3, 3))
+        p[off] = v[:6]
+        p += np.diag(1 - p.sum(1))
+        rows = [stats.dirichlet.logpdf(row, own) for row, own in zip(p, alpha)]
+        return [*rows, *stats.norm.logpdf(v[6:])]
 
-    at = [problem("normal", 2)[1], jax.tree.map(lambda w: w + 0.3, problem("normal", 2)[1])]
-    gaps = [float(model.logprior(x) - density(x)) for x in at]
-    np.testing.assert_allclose(*gaps, rtol=1e-9)
+    like = {"transition": jnp.zeros((3, 2)), "emission": jnp.zeros(3)}
+    check_prior(model.logprior, natural, log_density, like)
 
 
 @pytest.mark.full

@@ -4,11 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from sgmc_jax import Minibatch, Window, sample, sgld
 from sgmc_jax import models as m
 from sgmc_jax.collective import as_shard
 from sgmc_jax.models.series import kalman
+from tests.models.jacobians import check_prior
 
 KEY = jax.random.key(31)
 FULL = pytest.mark.full
@@ -280,26 +282,28 @@ def test_a_rate_that_is_too_slow_is_seen(x64, monkeypatch):
         check_buffers((4, 16))
 
 
-@pytest.mark.full
 def test_the_density_has_its_jacobians(x64):
-    """A 2 x 2 covariance by the density of the inverse Wishart law and the map's Jacobian."""
-    from scipy import stats
+    """Of all four matrices, Q of two rows and R of three, by the densities of their laws."""
+    model = m.LinearGaussianStateSpace(2, 3, scale=0.7, noise_prior=(5.0, 1.5))
+    lower = {"state_noise": np.tril_indices(2), "observation_noise": np.tril_indices(3)}
 
-    names = ("transition", "observation", "observation_noise")
-    known = dict(zip(names, (0.5 * np.eye(2), np.eye(2), np.eye(2))))
-    model = m.LinearGaussianStateSpace(2, 2, known=known, noise_prior=(5.0, 1.5))
+    def natural(x):
+        of = model.matrices(x)
+        noises = [of[name][lower[name]] for name in lower]
+        return jnp.concatenate([of["transition"].ravel(), of["observation"].ravel(), *noises])
 
-    def natural(packed):
-        return model.matrices({"state_noise": packed})["state_noise"][np.tril_indices(2)]
+    def log_density(v):
+        total = stats.norm.logpdf(v[:10], scale=0.7).sum()
+        for entries, size in ((v[10:13], 2), (v[13:], 3)):
+            matrix = np.zeros((size, size))
+            matrix[np.tril_indices(size)] = entries
+            matrix = matrix + np.tril(matrix, -1).T
+            total += stats.invwishart.logpdf(matrix, 5, 1.5 * np.eye(size))
+        return total
 
-    gaps = []
-    for packed in ([0.1, -0.3, 0.2], [-0.5, 0.4, 0.3]):
-        packed = jnp.asarray(packed)
-        matrix = np.asarray(model.matrices({"state_noise": packed})["state_noise"])
-        density = stats.invwishart.logpdf(matrix, 5, 1.5 * np.eye(2))
-        density += np.linalg.slogdet(jax.jacobian(natural)(packed))[1]
-        gaps.append(float(model.logprior({"state_noise": packed})) - density)
-    np.testing.assert_allclose(*gaps, rtol=1e-9)
+    like = {"transition": (2, 2), "state_noise": 3, "observation": (3, 2), "observation_noise": 6}
+    like = {name: jnp.zeros(shape) for name, shape in like.items()}
+    check_prior(model.logprior, natural, log_density, like)
 
 
 @pytest.mark.full
