@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import softmax
 
 from sgmc_jax import ControlVariate, Full, Minibatch, Window, hmc, sample, sghmc
 from sgmc_jax import models as m
@@ -356,20 +357,53 @@ def test_the_prior_of_the_transitions_has_its_jacobian(x64):
     check_prior(model.logprior, natural, log_density, like)
 
 
-@pytest.mark.full
-def test_simulated_series_have_the_law():
-    """Frequencies of pairs of states, and the means of rows: 5.5 standard errors of blocks."""
-    model, position, _ = problem("normal", 3)
-    states, series = jax.jit(lambda k: model.simulate(k, position, 40_000))(KEY)
-    p = np.asarray(model.transition_matrix(position))
+LAWS = {
+    "normal": lambda w: stats.norm(w["mean"], np.exp(w["log_scale"])),
+    "Poisson": lambda w: stats.poisson(np.exp(w["log_rate"])),
+    "categorical": lambda w: stats.rv_discrete(values=(range(3), softmax([0, *w["logits"]]))),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_densities_of_rows_are_scipys(name, x64):
+    model, position, series = problem(name, 3)
+    state = at(position["emission"], 1)
+    law = LAWS[name](state)
+    wanted = law.logpdf(series) if name == "normal" else law.logpmf(series)
+    loglik = jax.jit(lambda w, row: model.emission.loglik(w, row))
+    found = jax.vmap(loglik, (None, 0))(state, series)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+    if name != "categorical":  # of vectors, whose entries are independent
+        again = jax.tree.map(lambda w: jnp.full(len(series), w), state)
+        np.testing.assert_allclose(loglik(again, series), wanted.sum(), rtol=1e-9)
+
+
+def within(share, wanted, num):
+    """5.5 standard errors of so many draws; one in a million of sure events is rounding."""
+    assert np.all(np.abs(share - wanted) <= Z * np.sqrt(wanted * (1 - wanted) / num) + 1e-6)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_simulated_series_have_the_law(name):
+    """Frequencies of pairs of states, and of rows below deciles of their state's law."""
+    model, position, _ = problem(name, 3)
+    states, series = map(np.asarray, jax.jit(lambda k: model.simulate(k, position, 40_000))(KEY))
     pairs = np.zeros((3, 3))
-    np.add.at(pairs, (np.asarray(states)[:-1], np.asarray(states)[1:]), 1)
+    np.add.at(pairs, (states[:-1], states[1:]), 1)
     total = pairs.sum(1, keepdims=True)
-    assert np.all(np.abs(pairs / total - p) < Z * np.sqrt(p * (1 - p) / total))
+    within(pairs / total, np.exp(parts(model, position)[0]), total)
     for k in range(3):
-        rows = np.asarray(series)[np.asarray(states) == k]
-        error = Z * np.exp(NORMAL["log_scale"][k]) / np.sqrt(len(rows))
-        assert abs(rows.mean() - NORMAL["mean"][k]) < error
+        law = LAWS[name](jax.tree.map(np.asarray, at(position["emission"], k)))
+        rows, decile = series[states == k], law.ppf(np.arange(1, 10) / 10)
+        within(np.mean(rows[:, None] <= decile, axis=0), law.cdf(decile), len(rows))
+
+
+@pytest.mark.parametrize("initial", [None, "given"])
+def test_simulated_series_begin_with_the_law(initial):
+    model, position, _ = problem("normal", 3, initial)
+    first = jax.jit(jax.vmap(lambda k: model.simulate(k, position, 1)[0][0]))
+    states = np.asarray(first(jax.random.split(KEY, 4_000)))
+    within(np.bincount(states) / 4_000, np.exp(parts(model, position)[2]), 4_000)
 
 
 def two_states(length=600):

@@ -69,12 +69,16 @@ def dense_log_likelihood(model, position, series):
     return jax.scipy.stats.multivariate_normal.logpdf(series.ravel(), *law)
 
 
-def dense_gradient(model, position, rows, begins, share):
-    """The gradient of E sum_t share_t log p(x_t, y_t | x_{t-1}), states given all of the rows."""
+def conditional(model, position, rows, begins):
+    """Mean and covariance of all states of `joint` given the rows."""
     mean, cov, observe, noise = joint(model, position, len(rows), begins)
     gain = jnp.linalg.solve(observe @ cov @ observe.T + noise, observe @ cov).T
-    mean = mean + gain @ (rows.ravel() - observe @ mean)
-    cov = cov - gain @ observe @ cov
+    return mean + gain @ (rows.ravel() - observe @ mean), cov - gain @ observe @ cov
+
+
+def dense_gradient(model, position, rows, begins, share):
+    """The gradient of E sum_t share_t log p(x_t, y_t | x_{t-1}), states given all of the rows."""
+    mean, cov = conditional(model, position, rows, begins)
     size, num = model.state_dim, len(rows)
     eye, off = jnp.eye(len(mean)), 0 if begins else 1
     pick = lambda t: eye[(t + off) * size : (t + off + 1) * size]  # x_t, t = 0 the first row
@@ -126,6 +130,15 @@ def check_likelihood(initial=None):
 @pytest.mark.parametrize("initial", [None, pytest.param("given", marks=FULL)])
 def test_the_joint_normal_law(initial, x64):
     check_likelihood(initial and given())
+
+
+@pytest.mark.parametrize("initial", [None, given])
+def test_smoothed_states_have_the_conditional_law(initial, x64):
+    model, position, series = problem(initial and initial())
+    mean, cov = jax.jit(lambda x: conditional(model, x, series, True))(position)
+    blocks = jnp.einsum("titj->tij", cov.reshape(7, 2, 7, 2))
+    found = jax.jit(lambda x: model.smoothed(x, series))(position)
+    check_close(found, (mean.reshape(7, 2), blocks))
 
 
 def check_windows(initial, buffer):
@@ -306,17 +319,21 @@ def test_the_density_has_its_jacobians(x64):
     check_prior(model.logprior, natural, log_density, like)
 
 
-@pytest.mark.full
-def test_simulated_series_have_the_law():
-    """Autocovariances of 4,000 independent short series: 5.5 standard errors."""
-    model, position, _ = problem()
-    simulate = jax.jit(jax.vmap(lambda key: model.simulate(key, position, 3)[1]))
-    rows = np.asarray(simulate(jax.random.split(KEY, 4_000))).reshape(4_000, -1)
-    mean, cov, observe, noise = joint(model, position, 3, True)
-    wanted = np.asarray(observe @ cov @ observe.T + noise)
-    products = rows[:, :, None] * rows[:, None, :]
-    error = products.std(0) / np.sqrt(len(rows))
-    assert np.all(np.abs(products.mean(0) - wanted) < 5.5 * error)
+@pytest.mark.parametrize("initial", [None, given])
+def test_simulated_series_have_the_law(initial):
+    """Second moments of states and rows of 4,000 independent short series: 5.5 standard errors."""
+    model, position, _ = problem(initial and initial())
+    simulate = jax.jit(jax.vmap(lambda key: model.simulate(key, position, 3)))
+    drawn = simulate(jax.random.split(KEY, 4_000))
+    both = np.concatenate([np.reshape(x, (4_000, -1)) for x in drawn], axis=1)
+    exact = jax.jit(lambda x: joint(model, x, 3, True))(position)
+    mean, cov, observe, noise = map(np.asarray, exact)
+    rows = observe @ cov @ observe.T + noise
+    second = np.block([[cov, cov @ observe.T], [observe @ cov, rows]])
+    mean = np.concatenate([mean, observe @ mean])
+    products = both[:, :, None] * both[:, None, :]
+    gap = products.mean(0) - (second + np.outer(mean, mean))
+    assert np.all(np.abs(gap) < 5.5 * products.std(0) / np.sqrt(4_000))
 
 
 def one(**kwargs):
