@@ -192,15 +192,18 @@ _TESTS = {
         test_small_shapes_stay_finite
     """,
     "families/test_families.py": """
+        test_draws_do_not_depend_on_the_capacity[categorical-True]
         test_draws_do_not_depend_on_the_capacity[diagonal-True]
         test_draws_do_not_depend_on_the_capacity[known-True]
         test_draws_do_not_depend_on_the_capacity[multinomial-True]
         test_draws_do_not_depend_on_the_capacity[wishart-True]
         test_empty_clusters_draw_from_the_prior[wishart]
+        test_float32_stays_close_to_float64[categorical]
         test_float32_stays_close_to_float64[diagonal]
         test_float32_stays_close_to_float64[known]
         test_float32_stays_close_to_float64[multinomial]
         test_float32_stays_close_to_float64[wishart]
+        test_jit_and_vmap_agree_with_loops[categorical]
         test_jit_and_vmap_agree_with_loops[diagonal]
         test_jit_and_vmap_agree_with_loops[known]
         test_jit_and_vmap_agree_with_loops[multinomial]

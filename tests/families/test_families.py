@@ -41,12 +41,19 @@ def poisson():
     return fam.PoissonGamma(A, B)
 
 
+def categorical():
+    return fam.DirichletCategorical(ALPHA)
+
+
 NORMAL, COUNTS = [known, wishart, diagonal], [multinomial, poisson]
-ALL = NORMAL + COUNTS
+VECTORS = NORMAL + COUNTS
+ALL = [*VECTORS, categorical]
 
 
 def items_of(make, n=40, seed=0):
     rng = np.random.default_rng(seed)
+    if make is categorical:
+        return rng.choice(D, n, p=[0.2, 0.3, 0.5])
     if make in COUNTS:
         return rng.poisson([1.0, 3.0, 6.0], (n, D))
     return rng.normal(size=(n, D)) * [1.0, 2.0, 0.5] + MEAN + 0.7
@@ -81,6 +88,8 @@ def test_statistics_are_sums_over_items(make, x64, monkeypatch):
 
 def predictive_oracle(make, x, item):
     """The log posterior predictive of one item, from scipy and the textbook's formulas."""
+    if make is categorical:  # of single draws
+        return predictive_oracle(multinomial, np.eye(D)[x], np.eye(D)[item])
     n, centred = len(x), x - MEAN
     if make is known:
         precision = np.linalg.inv(V) + n * np.linalg.inv(S)
@@ -130,6 +139,24 @@ def test_marginal_is_the_chain_of_predictives(make, x64):
     assert marginal[1] == 0
 
 
+@pytest.mark.parametrize("make", [wishart, categorical])
+def test_an_item_that_joins_or_leaves_a_cluster(make, x64):
+    family, x = make(), items_of(make)
+    labels, weights = one_hot(len(x), 4)
+
+    @jax.jit
+    def both(family, weights):
+        stats = family.statistics(x, weights)
+        return stats, family.predictive(stats)
+
+    k = labels[0]
+    count, whole = np.sum(labels == k), both(family, weights)
+    without = both(family, weights.at[k, 0].set(0))
+    move = jax.jit(lambda f, before, count, sign: f.move(*before, k, count, x[0], sign))
+    close(move(family, without, count, 1), whole)
+    close(move(family, whole, count - 1, -1), without)
+
+
 @pytest.mark.parametrize("make", NORMAL)
 def test_base_measure_of_the_normal_families(make, x64):
     family, x = make(), items_of(make)
@@ -146,6 +173,8 @@ def loglik_oracle(make, params, x):
             return st.multivariate_normal(row.mean, params.covariance[k]).logpdf(x)
         if make is diagonal:
             return st.norm(row.mean, np.exp(-0.5 * row.log_precision)).logpdf(x).sum(1)
+        if make is categorical:
+            return row.log_probability[x]
         if make is multinomial:
             p = np.exp(row.log_probability)
             return st.multinomial(x.sum(1), p / p.sum()).logpmf(x)
@@ -167,8 +196,9 @@ def test_loglik_is_the_textbook_density(make, x64, monkeypatch):
 def test_float32_stays_close_to_float64(make, x64):
     family, x = make(), items_of(make, 2000)
     single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), family)
-    x, weights = x.astype(np.float64), one_hot(2000, 4)[1]
-    x32, w32 = x.astype(np.float32), weights.astype(jnp.float32)
+    x, weights = x if make is categorical else x.astype(np.float64), one_hot(2000, 4)[1]
+    x32 = x if make is categorical else x.astype(np.float32)
+    w32 = weights.astype(jnp.float32)
     stats, stats32 = family.statistics(x, weights), single.statistics(x32, w32)
     params = family.draw(jax.random.key(0), stats)
     params32 = jax.tree.map(lambda p: p.astype(jnp.float32), params)
@@ -188,6 +218,8 @@ def test_float32_stays_close_to_float64(make, x64):
 
 # Moments of the posterior in closed form, with functions of the parameters whose means they are.
 def posterior_moments(make, x):
+    if make is categorical:
+        return posterior_moments(multinomial, np.eye(D)[x])
     n, centred = len(x), x - MEAN
     if make is known:
         post = np.linalg.inv(np.linalg.inv(V) + n * np.linalg.inv(S))
@@ -319,14 +351,14 @@ def test_jit_and_vmap_agree_with_loops(make, x64):
 
 def test_no_items_at_all():
     for make in ALL:
-        family = make()
-        stats = family.statistics(np.zeros((0, D)), jnp.zeros((2, 0)))
-        close(stats, family.zero_statistics(2, np.zeros(D)))
+        family, some = make(), items_of(make, 1)
+        stats = family.statistics(some[:0], jnp.zeros((2, 0)))
+        close(stats, family.zero_statistics(2, some[0]))
         drawn = jax.jit(lambda f, stats: f.draw(jax.random.key(0), stats))(family, stats)
-        assert family.loglik(drawn, np.zeros((0, D))).shape == (2, 0)
+        assert family.loglik(drawn, some[:0]).shape == (2, 0)
 
 
-@pytest.mark.parametrize("make", ALL)
+@pytest.mark.parametrize("make", VECTORS)
 def test_unfit_data_are_refused(make):
     family, x = make(), items_of(make)
     family.check(x)
