@@ -10,9 +10,9 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from sgmc_jax import Given, Uniform, sample, scir
-from sgmc_jax.models import LDA, _topics
+from sgmc_jax.models import LDA, _evaluation, _topics
 from sgmc_jax.models._sweep import relative_weights, sweep, word_counts
-from tests.laws.moments import check_mean, fewer, wider
+from tests.laws.moments import Z, check_mean, fewer, wider
 
 KEY = jax.random.key(19)
 K, V = 3, 6
@@ -196,18 +196,37 @@ def planted(num_documents=60, seed=3):
     return phi, rng.multinomial(20, phi[rng.integers(0, K, num_documents)])
 
 
-def test_perplexity_of_known_topics():
-    """Documents of one topic with two equal words: 2 by the truth, V by flat topics."""
-    phi, counts = planted()
-    sharp = LDA(K, V, alpha=1e-3, beta=0.1)
-    documents = sharp.documents(counts)
-    truth = np.log(phi + 1e-6)
-    assert abs(sharp.perplexity(KEY, truth, documents) - 2) < 0.02
-    flat = np.zeros((K, V))
-    assert abs(sharp.perplexity(KEY, flat, documents) - V) < 1e-3
-    # p(w) is averaged over draws before the logarithm: 2 / (1/2 + 1/6)
-    both = sharp.perplexity(KEY, np.stack([truth, flat]), documents)
-    assert abs(both - 2 / (0.5 + 1 / V)) < 0.02
+@pytest.mark.parametrize("alpha", [1e-3, 0.3])
+def test_perplexity_of_known_topics(alpha):
+    """Words tell their topic, so that proportions are exact, and alike for all halves.
+
+    Of documents of the words (0, 1, 0, 1, 1), (0, 2, 4), (3), each word half of its topic:
+    three words given two of their topic, two given one of another, and one given none.
+    """
+    model, truth = LDA(K, V, alpha=alpha, beta=0.1), np.log(planted()[0] + 1e-30)
+    documents = np.full((4, 6), -1)
+    documents[0, :5], documents[1, :3], documents[2, 0] = (0, 1, 0, 1, 1), (0, 2, 4), 3
+    seen, of_topic = np.array([2, 2, 2, 1, 1, 0]), np.array([2, 2, 2, 0, 0, 0])
+    chance = (of_topic + alpha) / (seen + K * alpha) / 2
+    perplexity = lambda topics: model.perplexity(KEY, topics, documents)
+    assert perplexity(truth) == pytest.approx(np.exp(-np.log(chance).mean()), rel=1e-4)
+    # averaged over draws before the logarithm; by flat topics a word has 1 / V
+    both, mean = np.stack([truth, np.zeros((K, V))]), (chance + 1 / V) / 2
+    assert perplexity(both) == pytest.approx(np.exp(-np.log(mean).mean()), rel=1e-4)
+
+
+def test_halves_of_documents_are_drawn_at_random():
+    """Of five words two are seen, each pair as often; no word is in both halves."""
+    documents = np.tile(np.array([[0, 1, 1, 4, 5, -1, -1]]), (4_000, 1))
+    seen, held = map(np.asarray, _evaluation._halves(KEY, documents))
+    assert np.all((seen >= 0).sum(1) == 2) and np.all(seen[:, 2:] == -1)
+    both = np.sort(np.concatenate([seen, held], axis=1), axis=1)
+    assert np.array_equal(both[:, -5:], documents[:, :5]) and np.all(both[:, :-5] == -1)
+    pairs, count = np.unique(np.sort(seen[:, :2], axis=1), axis=0, return_counts=True)
+    assert pairs.tolist() == [[0, 1], [0, 4], [0, 5], [1, 1], [1, 4], [1, 5], [4, 5]]
+    expected = np.array([2, 1, 1, 1, 2, 2, 1]) / 10
+    error = np.sqrt(expected * (1 - expected) / 4_000)
+    assert np.all(np.abs(count / 4_000 - expected) < Z * error)
 
 
 def test_perplexity_of_topics_of_any_scale_and_of_words_that_none_has():
