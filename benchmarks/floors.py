@@ -16,7 +16,7 @@ from jax import Array
 
 from sgmc_jax.random.feistel import random_subset
 
-from .problems import batch_loglik, log_prior, take
+from .problems import batch_loglik, log_prior, predictor_slope, take
 
 Step = Callable[[Any, Any, tuple, Any], tuple]
 
@@ -70,6 +70,29 @@ def minibatch_gradient(index_rule: Callable, batch_size: int) -> Callable:
         items = take(data, index_rule(key, batch_size, num_items))
         scale = num_items / batch_size
         return jax.grad(lambda x: log_prior(x) + scale * batch_loglik(x, items))(x)
+
+    return gradient
+
+
+def slope_gradient(batch_size: int) -> Callable:
+    """The same, by who knows the slope of an item's log likelihood, as a `LinearModel` may."""
+
+    def gradient(key: Any, x: Array, data: tuple) -> Array:
+        num_items = len(data[1])
+        rows, y = take(data, feistel(key, batch_size, num_items))
+        return num_items / batch_size * (predictor_slope(rows @ x, y) @ rows) - x
+
+    return gradient
+
+
+def control_variate_slope(batch_size: int, centre: Array, full: Array) -> Callable:
+    """The same with a control variate."""
+
+    def gradient(key: Any, x: Array, data: tuple) -> Array:
+        num_items = len(data[1])
+        rows, y = take(data, feistel(key, batch_size, num_items))
+        slopes = predictor_slope(rows @ jnp.stack([x, centre], axis=1), y[:, None])
+        return full - x + num_items / batch_size * ((slopes[:, 0] - slopes[:, 1]) @ rows)
 
     return gradient
 

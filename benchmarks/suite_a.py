@@ -42,17 +42,19 @@ def _table(dim: int, num_steps: int, rounds: int, num_items: int, batch_size: in
     note = (
         f"{num_steps:,} steps a call. The floors differentiate the matrix form with the same index "
         "and key rules; the classic floor carries one key, splits it, and draws by randint. "
-        "The FunctionModel is differentiated too; the other rows' LinearModel knows its slope."
+        "The FunctionModel is differentiated too, as blackjax's; the other rows' LinearModel knows "
+        "its slope, as the floors that say so do."
     )
     return compare(title, note, "us", "step", race(cases, rounds), _lines(dim))
 
 
 def _own_cases(num_steps: int, data: tuple, centre: Array, batch_size: int) -> dict[str, Case]:
-    linear = Minibatch(LINEAR, Uniform(batch_size))
+    linear, drawn = Minibatch(LINEAR, Uniform(batch_size)), Uniform(batch_size, replace=True)
     kernels = {
         "sgld": sgld(linear, STEP_SIZE),
         "sgld, FunctionModel": sgld(Minibatch(FUNCTION, Uniform(batch_size)), STEP_SIZE),
-        "sgld, replace=True": sgld(Minibatch(LINEAR, Uniform(batch_size, replace=True)), STEP_SIZE),
+        "sgld, replace=True": sgld(Minibatch(LINEAR, drawn), STEP_SIZE),
+        "sgld, FunctionModel, replace=True": sgld(Minibatch(FUNCTION, drawn), STEP_SIZE),
         "sghmc": sghmc(linear, STEP_SIZE),
         "sgnht": sgnht(linear, STEP_SIZE),
         "sgld, control variate": sgld(ControlVariate(linear, centre), STEP_SIZE),
@@ -73,6 +75,8 @@ def _floor_cases(num_steps: int, data: tuple, centre: Array, batch_size: int) ->
     drawn = floors.minibatch_gradient(floors.randint, batch_size)
     full = jax.grad(batch_loglik)(centre, data)
     anchored = floors.control_variate_gradient(batch_size, centre, full)
+    known = floors.slope_gradient(batch_size)
+    both_known = floors.control_variate_slope(batch_size, centre, full)
     x, xv, xvt = (centre,), (centre, zeros), (centre, zeros, jnp.ones(()))
 
     def case(loop: Callable, step: floors.Step, state: tuple) -> Case:
@@ -86,6 +90,8 @@ def _floor_cases(num_steps: int, data: tuple, centre: Array, batch_size: int) ->
         "floor, sghmc": case(floors.scanned, floors.sghmc(keyed, STEP_SIZE), xv),
         "floor, sgnht": case(floors.scanned, floors.sgnht(keyed, STEP_SIZE), xvt),
         "floor, cv": case(floors.scanned, floors.sgld(anchored, STEP_SIZE), x),
+        "floor, slope": case(floors.scanned, floors.sgld(known, STEP_SIZE), x),
+        "floor, cv, slope": case(floors.scanned, floors.sgld(both_known, STEP_SIZE), x),
     }
 
 
@@ -114,12 +120,15 @@ def _lines(dim: int) -> list[Line]:
         Line("classic floor"),
         Line("floor, randint"),
         Line("floor"),
+        Line("floor, slope", "floor"),
+        Line("floor, cv, slope", "floor, cv"),
         Line("blackjax sgld", "classic floor"),
         Line("blackjax sgnht", "classic floor"),
         Line("blackjax cv", "classic floor"),
         Line("sgld", "floor", "blackjax sgld", {**plain, "classic floor": _CLASSIC[dim]}),
         Line("sgld, FunctionModel", "floor", "blackjax sgld", plain),
         Line("sgld, replace=True", "floor, randint", "blackjax sgld", {"floor, randint": _FLOOR}),
+        Line("sgld, FunctionModel, replace=True", "floor, randint", "blackjax sgld"),
         Line("sghmc", "floor, sghmc", None, {"floor, sghmc": _FLOOR}),
         Line(
             "sgnht",

@@ -118,7 +118,9 @@ def _hdp_table(size: Size, seeds: int) -> Table:
     met = speed >= _HDP_SLOWEST and worst <= _HDP_WORST
     note = (
         f"`hybrid_hdp`, 64 blocks, {sweeps} sweeps a step, from 60 random topics, concentrations "
-        f"and all; {', '.join(map(str, topics))} topics at the end. Words and predictives as above."
+        f"and all; {', '.join(map(str, topics))} topics at the end. Another random half of each "
+        f"document's words is completed, from proportions at their mode, and a word's prior is "
+        f"{ETA}: not to be compared with the perplexities above."
     )
     row = plain("hybrid_hdp", _figures(speeds, perplexities), bar, met)
     return Table(title, note, _HEADER, [row])
