@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import betaln, logsumexp
+from scipy.stats import beta
 
 from sgmc_jax.bnp._series_weights import SeriesWeights
 from sgmc_jax.processes import (
@@ -89,6 +90,51 @@ def check(name):
 @pytest.mark.parametrize("name", CASES)
 def test_weights_given_their_columns(name):
     check(name)
+
+
+HAVE, ALL, MEASURES = 2, 5, [(0.5, 3.0), (0.8, 9.0)]  # items with an atom; masses, concentrations
+OWN_OF = [SeriesWeights(bondesson(BetaProcess(*each)), Bernoulli()) for each in MEASURES]
+BETAS = [beta(HAVE, ALL - HAVE + c) for _, c in MEASURES]  # a weight given its column
+
+
+def log_density(own, v, g):
+    """Of a point under its column, V ~ Beta(1, c - 1)."""
+    log_theta, c = own.series.log_tau(v, g), own.series.measure.concentration
+    log_column = HAVE * log_theta + (ALL - HAVE) * log1mexp(log_theta)
+    return jnp.log(c - 1) + (c - 2) * jnp.log1p(-v) + log_column
+
+
+def moved(key, own, law):
+    """A measure that is drawn given the point of a weight of another, by what its weight is."""
+    theta_key, lift_key, pick_key = jax.random.split(key, 3)
+    log_theta = jnp.log(jax.random.beta(theta_key, *law.args, (1,)))
+    v, g = own.series.lift(lift_key, log_theta)
+    shared = {"series": {"v": v, "g": g, "log_theta": log_theta}}
+    logs = jnp.stack([log_density(each, v, g) for each in OWN_OF])
+    weights = jnp.stack([each.retargeted(shared)["series"]["log_theta"] for each in OWN_OF])
+    chosen = jnp.arange(2)[:, None] == jax.random.categorical(pick_key, logs, axis=0)
+    return chosen * jnp.exp(weights * jnp.arange(3))
+
+
+def check_retargeted():
+    """A weight and its measure keep their joint law, as far as two moments tell."""
+    front = [np.log(a * c) + betaln(*law.args) for (a, c), law in zip(MEASURES, BETAS)]
+    chances = np.exp(front - logsumexp(front))
+    each = lambda key: sum(p * moved(key, *of) for p, *of in zip(chances, OWN_OF, BETAS))
+    values = jax.jit(jax.vmap(each))(jax.random.split(KEY, 20_000))
+    moments = np.array([[law.moment(i) for i in range(3)] for law in BETAS])
+    check_mean(values, chances[:, None] * moments, 0.05)
+
+
+def test_weights_that_another_has_set_keep_their_law():
+    check_retargeted()
+
+
+@pytest.mark.full
+def test_weights_that_stay_as_the_measure_changes_are_seen(monkeypatch):
+    monkeypatch.setattr(SeriesWeights, "retargeted", lambda self, shared: shared)
+    with pytest.raises(AssertionError, match="standard errors"):
+        check_retargeted()
 
 
 def test_a_product_of_zero_and_infinity_is_seen(monkeypatch):

@@ -11,11 +11,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.scipy.special import betaln
+from jax.scipy.stats import multivariate_normal
+from scipy.special import logsumexp
 
 from sgmc_jax import Dist, Kernel, cycle, draw, gibbs, repeat, thin
 from sgmc_jax.bnp import (
+    BetaBernoulli,
     Demotion,
     DirichletProcess,
+    LinearGaussian,
     NormalKnownCovariance,
     auxiliary_mixture,
     collapsed_features,
@@ -24,10 +29,13 @@ from sgmc_jax.bnp import (
     hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
+    slice_crm,
+    slice_features,
     slice_mixture,
     split_merge,
 )
 from sgmc_jax.bnp.hybrid.kernel import BlockKernel
+from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
 from tests.enumeration import features as columns
 from tests.enumeration import test_features, test_hdp
 from tests.enumeration.partitions import (
@@ -259,3 +267,83 @@ def test_pairs_of_hdp_samplers(which):
     }
     kernel = cycle(hybrid, others[which])
     test_hdp.check_partitions(kernel, test_hdp.NORMAL_LAW, test_hdp.GROUPS)
+
+
+# ------------------------------------------------- hyper-parameters of features of the user's own
+
+SCALE, NUM = test_features.SCALE, columns.NUM
+# mass, concentration and noise, each as probable
+CHOICES = [(a, c, s) for a, c in ((0.7, 1.0), (0.5, 4.0)) for s in (0.5, 1.2)]
+
+
+def parts(a, c, s):
+    return BetaBernoulli(a, c), LinearGaussian(2, s, SCALE)
+
+
+def crm(a, c, s):
+    series, (_, family) = bondesson(BetaProcess(a, c)), parts(a, c, s)
+    return slice_crm(series, Bernoulli(), family, decay=1.0, capacity=32)
+
+
+FEATURES = {
+    "hybrid": lambda *each: hybrid_features(*parts(*each), blocks=2, capacity=10),
+    "collapsed": lambda *each: collapsed_features(*parts(*each), capacity=10),
+    "slice": lambda *each: slice_features(*parts(*each), decay=1.0, capacity=32),
+}
+
+
+def log_conditional(features, data, a, c, s):
+    """Of hyper-parameters given columns, but for a constant."""
+    z = features.astype(jnp.float32)
+    m = z.sum(0)
+    each = jnp.log(a * c) + betaln(jnp.maximum(m, 1), NUM - m + c)
+    log_columns = jnp.sum(jnp.where(m > 0, each, 0.0)) - a * columns.beta_columns(c)[1]
+    covariance = s**2 * jnp.eye(NUM) + SCALE**2 * z @ z.T
+    return log_columns + jnp.sum(multivariate_normal.logpdf(data.T, jnp.zeros(NUM), covariance))
+
+
+def choice(rest):
+    def function(key, data):
+        features = rest["z"].local["features"]
+        logits = jnp.stack([log_conditional(features, data, *each) for each in CHOICES])
+        return jnp.array(CHOICES)[jax.random.categorical(key, logits)]
+
+    return draw(function)
+
+
+@full
+@pytest.mark.parametrize("name", FEATURES)
+def test_features_see_the_hyper_parameters_of_another_block(name):
+    states, logs = columns.binary(), []
+    for a, c, s in CHOICES:
+        each, exposure = columns.beta_columns(c)
+        logs.append(states.log_prior(each, a, exposure) + states.log_likelihood(s, SCALE))
+    chosen = np.exp(logsumexp(logs, axis=1) - logsumexp(logs))
+    law = np.append(states.law(logsumexp(logs, axis=0), 7), chosen)
+    of_z = columns.statistics(states, 7)
+
+    def reduce(state, info):
+        chosen = jnp.all(state.position["h"] == jnp.array(CHOICES), axis=1)
+        return jnp.append(of_z(Renamed(state.position["z"]), info), chosen)
+
+    kernel = gibbs(z=lambda rest: FEATURES[name](*rest["h"]), h=choice)
+    start = {"z": Dist({}, {"features": np.ones((3, 1), bool)}), "h": jnp.array(CHOICES[0])}
+    args = {"num_chains": 512, "num_steps": 400, "burn_in": 50, "reduce": reduce}
+    run = run_law(KEY, kernel, start, columns.X.astype(np.float32), **args)
+    common = law > 1e-3
+    check_law(run.trace.mean[:, common], law[common], 0.12)
+
+
+@pytest.mark.parametrize("make", [*FEATURES.values(), crm], ids=[*FEATURES, "crm"])
+def test_a_new_target_of_features_brings_its_hyper_parameters(make):
+    """The points of a series stay, and their weights follow."""
+    (a, c, s), items = CHOICES[3], jnp.asarray(columns.X, jnp.float32)
+    one, other = make(*CHOICES[0]), make(a, c, s)
+    anew = lambda key: other.retarget(key, one.init(key, None, items), items).position.shared
+    shared = jax.jit(anew)(KEY)
+    own = {"mass": a, "concentration": c, "noise_scale": s}
+    assert all(shared[name] == np.float32(own[name]) for name in own.keys() & shared.keys())
+    if make is crm:
+        series = shared["series"]
+        log_theta = jnp.log(series["v"]) - series["g"] / (a * c)
+        np.testing.assert_allclose(series["log_theta"], log_theta, rtol=1e-5)
