@@ -206,10 +206,21 @@ def nuts(key: Any, problem: Problem, adapt: int, keep: int) -> Draws:
     return Draws(trace, "by itself", 0.0, time.process_time() - began)
 
 
+def speeds(draws: Draws, slow: float) -> list[str]:
+    """The least ESS, and four rates of it: not estimable if it is below the number of half chains.
+
+    As many are left where each half chain stays by itself, whatever their length.
+    """
+    least, halves = float(np.min(ess(draws.trace))), 2 * len(draws.trace)
+    if least < halves:
+        return [f"< {halves}", "-", "-", "-", "-"]
+    rate = least / draws.seconds
+    of_all = least / (draws.tuning + draws.before + draws.seconds)
+    return [f"{least:.0f}", *(f"{x:.3g}" for x in (rate, rate / slow, of_all / slow, 60 * rate))]
+
+
 def line(name: str, draws: Draws, exact: np.ndarray, slow: float, problem: Problem) -> list[str]:
     """A sampler's line; `slow` is the ESS per second of NUTS."""
-    sizes = float(np.min(ess(draws.trace)))
-    rate = sizes / draws.seconds
     ratio = draws.trace.var((0, 1)) / exact.var((0, 1))
     shift = np.abs(draws.trace.mean((0, 1)) - exact.mean((0, 1))) / exact.std((0, 1))
     flat = draws.trace.reshape(-1, draws.trace.shape[-1])
@@ -221,11 +232,7 @@ def line(name: str, draws: Draws, exact: np.ndarray, slow: float, problem: Probl
         draws.setting,
         f"{draws.tuning:.1f}",
         f"{draws.seconds:.2f}",
-        f"{sizes:.0f}",
-        f"{rate:.3g}",
-        f"{rate / slow:.3g}",
-        f"{sizes / (draws.tuning + draws.before + draws.seconds) / slow:.3g}",
-        f"{60 * rate:.3g}",
+        *speeds(draws, slow),
         f"{ratio.min():.2f} to {ratio.max():.2f}",
         f"{shift.max():.2f}",
         f"{float(MODEL.log_loss(last, problem.held_out)):.4f}",
