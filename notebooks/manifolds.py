@@ -16,6 +16,8 @@
 # tells a sampler what straight on means, and the words stay as they are in flat space.
 
 # %%
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
@@ -35,6 +37,7 @@ from sgmc_jax import (
     Uniform,
     gmc,
     gsgnht,
+    rhat,
     sample,
     sggmc,
 )
@@ -87,7 +90,9 @@ plt.show()
 #
 # Digits of 64 pixels, $y \sim \mathcal N(0,\; U \mathrm{diag}(s^2) U^\top + \sigma^2 I)$ with $U$
 # of four orthonormal columns, on a Stiefel manifold, and positive $s$ and $\sigma$: a product of
-# spaces. The likelihood needs the items' second moments alone.
+# spaces. The likelihood needs the items' second moments alone. The prior is flat in $s$ and
+# $\log \sigma$: one flat in $\log s$ would leave infinite mass near $s = 0$. Each chain begins
+# with a frame of its own, drawn uniformly.
 
 # %%
 digits = load_digits().data.astype(np.float32)[:300]
@@ -101,30 +106,49 @@ def log_density(x):
     along = jnp.sum(x["frame"] * (second @ x["frame"]), axis=0)
     log_det = jnp.sum(jnp.log(s2 + noise2)) + (64 - rank) * jnp.log(noise2)
     quadratic = (jnp.trace(second) - jnp.sum(s2 / (s2 + noise2) * along)) / noise2
-    return -(num * log_det + quadratic) / 2  # flat in log scale and log noise, with the volume
+    return jnp.sum(jnp.log(x["scale"])) - (num * log_det + quadratic) / 2  # s in units of log s
 
 
-values, vectors = np.linalg.eigh(second)
-start = {
-    "frame": jnp.asarray(vectors[:, ::-1][:, :rank]),
-    "scale": jnp.sqrt(jnp.asarray(values[::-1][:rank]) / num),
-    "noise": jnp.asarray(4.0),
-}
-kernel = gmc(Minibatch(FunctionModel(log_density), Full()), space, 0.004, 40)
-run = sample(KEY, kernel, start, None, num_steps=400, burn_in=100, num_chains=4, position_axis=None)
-print("accepted", run.info.acceptance.mean().round(2))
-frames = np.asarray(run.trace["frame"]).reshape(-1, 64, rank)
-fig, axes = plt.subplots(2, rank, figsize=(7, 3.6))
-for k in range(rank):
-    for row, image in zip(axes, (frames[..., k].mean(0), frames[..., k].std(0))):
-        row[k].imshow(image.reshape(8, 8), cmap="gray"), row[k].set_axis_off()
-axes[0, 0].set_title("mean", fontsize=8), axes[1, 0].set_title("standard deviation", fontsize=8)
-plt.show()
-print(
-    "scales", run.trace["scale"].mean((0, 1)).round(2), "noise", run.trace["noise"].mean().round(3)
-)
+def begin(key):
+    frame = Stiefel().random_point(key, jnp.zeros((64, rank)))
+    return {"frame": frame, "scale": jnp.full(rank, 10.0), "noise": jnp.array(4.0)}
+
+
+kernel = gmc(Minibatch(FunctionModel(log_density), Full()), space, 0.005, 80)
+run = sample(KEY, kernel, begin, None, num_steps=800, burn_in=100, num_chains=4)
 
 # %% [markdown]
+# The density is the same if columns change places, each with its scale, or signs. So each draw's
+# columns are put in the order of their scales, and given the signs of the sample's own principal
+# components, before anything is averaged. `cosine` is that of the angle between the two.
+
+# %%
+values, vectors = (x[..., ::-1] for x in np.linalg.eigh(np.asarray(second, float) / num))
+order = np.argsort(-run.trace["scale"], axis=-1)
+scales = np.take_along_axis(run.trace["scale"], order, -1)
+frames = np.take_along_axis(run.trace["frame"], order[..., None, :], -1)
+cosines = np.einsum("cdik,ij->cdkj", frames, vectors[:, :rank])
+own = np.diagonal(cosines, axis1=-2, axis2=-1)
+frames = frames * np.sign(own)[..., None, :]
+print(replace(run, trace={"scale": scales, "cosine": np.abs(own)}).summary())
+print("scales of the largest likelihood", np.sqrt(values[:rank] - values[rank:].mean()).round(1))
+print(f"mean squared cosine of the spans {(cosines**2).sum((-2, -1)).mean() / rank:.3f}")
+
+rows = {"sample": vectors[:, :rank], "mean": frames.mean((0, 1)), "sd": frames.std((0, 1))}
+fig, axes = plt.subplots(3, rank, figsize=(6, 4.6), layout="constrained")
+for row, (name, columns) in zip(axes, rows.items()):
+    limits = {"vmin": 0, "vmax": 0.3} if name == "sd" else {"vmin": -0.3, "vmax": 0.3}
+    for ax, column in zip(row, columns.T):
+        ax.imshow(column.reshape(8, 8), cmap="gray", **limits)
+        ax.set(xticks=[], yticks=[])
+    row[0].set_ylabel(name)
+plt.show()
+
+# %% [markdown]
+# The first three scales differ by little more than their errors, so that their columns turn into
+# one another within the posterior: their means are pale, and their errors large. The fourth is
+# better known, and the space that all four span is known best.
+#
 # ## Covariances
 #
 # Twelve points in three dimensions and an inverse Wishart prior: the posterior is inverse Wishart,
@@ -143,14 +167,16 @@ def log_inverse_wishart(p):
 density = FunctionModel(lambda p: log_inverse_wishart(p) - spd.log_element(p))
 kernel = gmc(Minibatch(density, Full()), spd, 0.2, 5)
 run = sample(KEY, kernel, jnp.eye(3), None, num_steps=2_000, burn_in=200, num_chains=8)
-print("drawn\n", run.trace.mean((0, 1)).round(2), "\nexact\n", (scatter / (degrees - 4)).round(2))
+print("drawn", run.trace.mean((0, 1)).round(2), sep="\n")
+print("exact", np.asarray(scatter / (degrees - 4)).round(2), sep="\n")
 
 # %% [markdown]
 # ## Trees
 #
 # A binary tree of 31 nodes fits the hyperbolic plane, whose circles grow as trees do. Two nodes
-# are joined with log odds $2 (2 - \text{distance})$, and the model sees which are. On the disc,
-# edges of the last draw.
+# are joined with log odds $2 (2 - \text{distance})$, and the model sees which are. Chains begin at
+# random places. They move slowly from one layout to another, as R-hat says of the distance of
+# joined nodes. On the disc is the last draw of one chain.
 
 # %%
 edges = np.array([[(i - 1) // 2, i] for i in range(1, 31)])
@@ -167,10 +193,16 @@ def log_tree(x):
 
 
 kernel = gmc(Minibatch(FunctionModel(log_tree), Full()), Hyperboloid(), 0.1, 20)
-start = Hyperboloid().random_point(KEY, jnp.zeros((31, 3)))
-run = sample(KEY, kernel, start, None, num_steps=1_000, num_chains=4, position_axis=None)
-best = int(np.argmax([log_tree(x) for x in run.trace[:, -1]]))
-last = np.asarray(run.trace[best, -1])
+begin = lambda key: Hyperboloid().random_point(key, jnp.zeros((31, 3)))
+run = sample(KEY, kernel, begin, None, num_steps=1_500, burn_in=500, thin=5, num_chains=4)
+x = np.asarray(run.trace)
+cosh = x[..., :1] * x[..., None, :, 0] - x[..., 1:] @ np.swapaxes(x[..., 1:], -1, -2)
+distance = np.arccosh(np.maximum(cosh, 1))
+others = np.asarray(pairs * (1 - joined)) > 0
+apart = {"joined nodes": distance[..., *edges.T].mean(-1), "others": distance[..., others].mean(-1)}
+for name, mean in apart.items():
+    print(f"{name:12s} {mean.mean():.2f} apart, R-hat {rhat(mean[..., None])[0]:.2f}")
+last = x[0, -1]
 disc = last[:, 1:] / (1 + last[:, :1])
 fig, ax = plt.subplots(figsize=(4, 4))
 ax.add_patch(plt.Circle((0, 0), 1, fill=False, color="0.7"))
@@ -179,7 +211,3 @@ for i, j in edges:
 ax.scatter(*disc.T, s=10, c=np.log2(np.arange(31) + 1).astype(int), zorder=3)
 ax.set_aspect("equal"), ax.set_axis_off()
 plt.show()
-cosh = np.maximum(last[:, :1] * last[:, 0] - last[:, 1:] @ last[:, 1:].T, 1)
-near = np.arccosh(cosh)[np.triu_indices(31, 1)]
-is_edge = np.asarray(joined)[np.triu_indices(31, 1)] > 0
-print(f"joined nodes {near[is_edge].mean():.2f} apart, others {near[~is_edge].mean():.2f}")
