@@ -5,11 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 from sgmc_jax import Full, Given, LatentTable, Sphere, Uniform, gmc, gsgnht, sample, sggmc
 from sgmc_jax.models import SphericalAdmixture
-from sgmc_jax.models.spherical import density
+from sgmc_jax.models.spherical import density, variational
 from sgmc_jax.models.spherical.density import GivenProportions
 from sgmc_jax.models.spherical.documents import dense
 
@@ -89,6 +89,58 @@ def test_sums_over_documents_of_several_chains(few, monkeypatch):
     sums = jax.vmap(lambda w: density.weighted_sums(w, DOCUMENTS, V))(weights)
     np.testing.assert_allclose(sums, np.asarray(weights).mT @ FULL, atol=1e-6)
     assert FULL[:, 0].any() and np.any(np.asarray(DOCUMENTS.values) == 0)
+
+
+def log_sinh(x):
+    """log I_nu of order 1/2, that of three words, over the first term of its series."""
+    return np.log(np.sinh(x) / x)
+
+
+DIRECTION, TOPIC = np.array([0.6, 0.0, 0.8]), jnp.array([[0.0, 0.6, 0.8]])
+ONE = SphericalAdmixture(1, 3, 1.0, 4.0, 2.5, 1.5, DIRECTION)  # topic, whose proportion is 1
+BOTH = ONE.documents(np.array([[1, 2, 0], [3, 0, 4]]), word_weights=np.ones(3))
+
+
+def test_densities_of_three_words():
+    resultant = np.linalg.norm(1.5 * DIRECTION + 2.5 * TOPIC[0])
+    np.testing.assert_allclose(ONE.prior.logdensity(TOPIC), log_sinh(resultant), rtol=1e-5)
+    cosine = np.asarray(dense(BOTH, 3, jnp.float32)) @ TOPIC[0]
+    wanted = np.log(4 * np.pi) + log_sinh(4.0) - 4.0 * cosine.mean()
+    np.testing.assert_allclose(ONE.log_perplexity(KEY, TOPIC, BOTH), wanted, rtol=1e-5)
+
+
+def test_a_step_of_variational_inference_of_three_words():
+    """A quarter of the way to the gradient of the bound, at means in closed form."""
+    kernel = ONE.variational(Full(), 0.25)
+    state = kernel.init(KEY, TOPIC, BOTH)
+    new, info = jax.jit(kernel.step)(KEY, state, BOTH)
+    ratio = lambda x: 1 / np.tanh(x) - 1 / x
+    s, total = 2.5 + 2 * 4.0, np.asarray(dense(BOTH, 3, jnp.float32)).sum(0)
+    np.testing.assert_allclose(state.concentration, s)
+    mean = ratio(s) * np.asarray(TOPIC[0])
+    resultant = 1.5 * DIRECTION + 2.5 * mean
+    length = np.linalg.norm(resultant)
+    gradient = 2.5 * ratio(length) * resultant / length + 4.0 * total
+    natural = 0.75 * s * TOPIC[0] + 0.25 * gradient
+    np.testing.assert_allclose(new.concentration * new.position[0], natural, rtol=1e-5)
+    bound = log_sinh(length) + 4.0 * total @ mean + log_sinh(s) - s * ratio(s)
+    np.testing.assert_allclose(info.bound, bound, rtol=1e-5)
+
+
+def test_a_documents_part_of_the_bound_is_that_of_quadrature(x64):
+    """Of two topics, whose proportions have a beta law a posteriori and a priori."""
+    sam = SphericalAdmixture(2, 3, 1.3, 4.0, 2.5)
+    means, vector = np.array([[0.5, 0.1, 0.3], [-0.2, 0.6, 0.0]]), np.array([0.48, 0.6, 0.64])
+    law, prior = stats.beta(2.0, 0.7), stats.beta(1.3, 1.3)
+    inner = means @ means.T
+    share = law.expect(lambda t: t)
+    # topics themselves, of which these are the means, have length one
+    square = law.expect(lambda t: t**2 + (1 - t) ** 2 + 2 * t * (1 - t) * inner[0, 1])
+    cosine = vector @ (share * means[0] + (1 - share) * means[1]) / np.sqrt(square)
+    divergence = law.expect(lambda t: law.logpdf(t) - prior.logpdf(t))
+    products, log_a = (means @ vector)[None], np.log([[2.0, 0.7]])
+    found = variational.document_bound(sam.prior, products, jnp.asarray(inner), jnp.asarray(log_a))
+    np.testing.assert_allclose(found, [4.0 * cosine - divergence], rtol=1e-6)
 
 
 @pytest.mark.full
