@@ -153,6 +153,23 @@ def check_windows(initial, buffer):
         check_close(jax.tree.map(lambda x, i=i: x[i], terms), wanted, f"window {i}")
 
 
+def test_a_position_is_of_its_matrices(x64):
+    """Noises by their factors, row by row, with the logarithm of the diagonal; or known ones."""
+    rng = np.random.default_rng(2)
+    factor = np.tril(rng.normal(size=(3, 3)), -1) + np.diag([0.5, 2.0, 1.3])
+    given = {
+        "transition": rng.normal(size=(2, 2)),
+        "state_noise": np.array([[2.0, 0.3], [0.3, 0.7]]),
+        "observation": rng.normal(size=(3, 2)),
+        "observation_noise": factor @ factor.T,
+    }
+    model = m.LinearGaussianStateSpace(2, 3, known={"state_noise": given.pop("state_noise")})
+    position = model.position(**given)
+    factor[np.diag_indices(3)] = np.log([0.5, 2.0, 1.3])
+    check_close(position, given | {"observation_noise": factor[np.tril_indices(3)]})
+    check_close(model.matrices(position), model.known | given)
+
+
 def test_a_series_far_from_zero_keeps_its_digits():
     known = {"observation": np.eye(1)}
     model = m.LinearGaussianStateSpace(1, 1, known=known, initial=(np.full(1, 1e3), np.eye(1)))

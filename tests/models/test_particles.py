@@ -175,6 +175,17 @@ def test_the_densities_are_those_of_the_model(x64):
         assert np.all(np.abs(np.asarray(values).mean(0) - mean) < error)
 
 
+def test_densities_of_states_and_returns(x64):
+    model = m.StochasticVolatility()
+    position = model.position(mean=-1.0, persistence=0.6, scale=0.5)
+    for found, law, at in (
+        (model.log_first(position, 0.3), stats.norm(-1.0, 0.5 / 0.8), 0.3),
+        (model.log_next(position, 0.7, 0.3), stats.norm(-1.0 + 0.6 * 1.7, 0.5), 0.3),
+        (model.log_row(position, 0.3, -1.2), stats.norm(0.0, np.exp(0.15)), -1.2),
+    ):
+        np.testing.assert_allclose(found, law.logpdf(at), rtol=1e-9)
+
+
 @pytest.mark.full
 def test_stochastic_volatility_by_windows():
     """The particle gradient of a window of six rows against quadrature over its states' grid."""
