@@ -106,6 +106,7 @@ def test_data_that_make_no_prior(make, data, message):
 
 def test_counts_and_features():
     family = PoissonGamma.from_data(np.array([[3, 0], [4, 0]]))
+    np.testing.assert_allclose(family.shape, 1)
     np.testing.assert_allclose(family.shape / family.rate, [8 / 3, 1 / 3], rtol=1e-6)
     pd = pytest.importorskip("pandas")
     framed = PoissonGamma.from_data(pd.DataFrame({"x": [3, 4], "y": [0, 0]}))
@@ -114,6 +115,9 @@ def test_counts_and_features():
         PoissonGamma.from_data(np.array([[0.5, 1.0]]))
     with pytest.raises(ValueError, match="all zero"):
         LinearGaussian.from_data(np.zeros((3, 2)))
+    family = LinearGaussian.from_data(np.array([[2.0, -2.0], [0.0, 4.0]]))  # of mean square 6
+    scales, priors = jax.tree.leaves((family.start(), family.priors)), (1, 6, 1, 6 / 4)
+    np.testing.assert_allclose(scales, [6**0.5, 1.5**0.5, *priors], rtol=1e-6)
     big, small = (LinearGaussian.from_data(c * X) for c in (1e3, 1.0))
     assert big.noise_scale / small.noise_scale == pytest.approx(1e3, rel=1e-5)
     assert big.priors["noise_scale"][1] / small.priors["noise_scale"][1] == pytest.approx(1e6)

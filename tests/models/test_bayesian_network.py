@@ -255,6 +255,15 @@ def test_sigmoids_are_an_option():
     np.testing.assert_allclose(network(X[0]), hidden @ network.second, rtol=1e-5)
 
 
+def test_weights_begin_with_the_size_that_suits_their_inputs():
+    """Standard normals over the roots of 400 inputs and 300 hidden units; 5.5 standard errors."""
+    network = TwoLayerNetwork(KEY, 400, 300, 200)
+    for weights, inputs in ((network.first, 400), (network.second, 300)):
+        squares = inputs * np.asarray(weights) ** 2
+        assert abs(squares.mean() - 1) < 5.5 * np.sqrt(2 / squares.size)
+    assert not network.first_bias.any() and not network.second_bias.any()
+
+
 def door(y=Y, position=None, model=MODEL, x=X):
     position = model.start(NETWORK) if position is None else position
     return sample(KEY, sgld(Minibatch(model, Uniform(4)), 1e-3), position, (x, y), num_steps=1)

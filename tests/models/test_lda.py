@@ -50,6 +50,15 @@ def test_a_chain_begins_with_documents_of_the_host(make):
     assert state.topics.shape == DOCUMENTS.shape
 
 
+def test_the_position_of_collapsed_gibbs_is_the_topics_mean():
+    run = sample(KEY, lda.collapsed(), lda.start, DOCUMENTS, num_steps=2, record=lambda s, i: s)
+    for position, topics in zip(*run.trace):
+        mass, real = np.full((K, V), 0.5), DOCUMENTS >= 0
+        np.add.at(mass, (topics[real], DOCUMENTS[real]), 1)
+        mean = mass / mass.sum(1, keepdims=True)
+        np.testing.assert_allclose(jax.nn.softmax(position), mean, rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     "counts,message",
     [
