@@ -45,8 +45,8 @@ def test_a_script_with_another_line_is_told(tmp_path):
 
 def small(source):
     """A tenth of the steps, and a fiftieth of a million items."""
-    tenth = lambda match: f"{match[1]}={max(int(match[2]) // 10, 1)}"
-    source = re.sub(r"\b(num_steps|burn_in)=([\d_]+)", tenth, source)
+    tenth = lambda match: f"{match[1]}{max(int(match[2]) // 10, 1)}"
+    source = re.sub(r"\b((?:num_steps|burn_in)(?:=|\": ))([\d_]+)", tenth, source)
     return source.replace("N = 1_000_000", "N = 20_000")
 
 
