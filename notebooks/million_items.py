@@ -17,6 +17,7 @@
 
 # %%
 import warnings
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -74,10 +75,9 @@ for name, value in model.constrain(fit.mode).items():
 # %%
 grad = ControlVariate(Minibatch(model, Uniform(500)), centre=fit.mode)
 kernel = sghmc(grad, step_size=0.4, friction=1.0, space=fit.space)
-run = sample(
-    keys[3], kernel, fit.mode, data, num_steps=2_000, burn_in=200, num_chains=4, position_axis=None
-)
-print(run.summary())
+begin = partial(fit.draw, spread=2.0)  # so that R-hat has something to compare
+run = sample(keys[3], kernel, begin, data, num_steps=2_000, burn_in=200, num_chains=4)
+print(run.summary(model))
 
 # %% [markdown]
 # 2,000 steps of 4 chains with two gradients of 500 items each cost what eight passes over the data

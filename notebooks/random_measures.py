@@ -130,8 +130,10 @@ plot_features(drawn, (6, 6))[0].figure
 # %% [markdown]
 # ## Another measure
 #
-# Under a stable beta process the number of features grows as a power of the number of items. No
-# sampler with the weights integrated out is at hand for it: `slice_crm` takes its series as it is.
+# Under a stable beta process the number of features grows, before there are data, as a power of the
+# number of items. No sampler with the weights integrated out is at hand for it: `slice_crm` takes
+# its series as it is. These images are told by the four features that made them, where chains begin
+# here and stay: the other prior does not move them.
 
 # %%
 power = slice_crm(rejection(StableBetaProcess(1.0, 1.0, 0.5)), Bernoulli(), PARTS[1], capacity=64)
