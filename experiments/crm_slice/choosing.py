@@ -24,6 +24,9 @@ from .features import draw
 
 NOISE, SCALE, MASS, PER_BLOCK = 0.5, 1.0, 1.0, 50
 CHAINS, ROUNDS = 4, 4
+CHANGES = 10  # of a number, for an error and an ESS of it
+HEADER = ("items", "dimensions", "planted", "sampler", "ms a step")
+HEADER += ("features", "ESS a second", "entries", "ESS a second")
 
 
 def kernels(num_items: int, dim: int) -> dict[str, tuple[Kernel, int]]:
@@ -86,9 +89,10 @@ def measure(
 
 def _found(draws: np.ndarray, seconds: float) -> Found:
     """Of draws (chain, draw, 2)."""
-    moves = np.ptp(draws, axis=(0, 1)) > 0  # of what never does the draws say nothing
+    # of what hardly ever moves the draws say nothing, whatever their estimate
+    moves = (np.diff(draws, axis=1) != 0).sum(axis=(0, 1)) >= CHANGES
     size = np.where(moves, np.asarray(ess(draws.astype(np.float32))), np.nan)
-    errors = np.where(moves, draws.std(axis=(0, 1)) / np.sqrt(size), 0.0)
+    errors = draws.std(axis=(0, 1)) / np.sqrt(size)
     return Found(draws.mean(axis=(0, 1)), errors, size / seconds, seconds / draws[..., 0].size)
 
 
@@ -98,16 +102,28 @@ def run(options: Options) -> str:
     base = 400 if options.full else 40
     rows = []
     for num_items, dim, num in sizes if options.full else sizes[:2]:
-        problem = draw(num_items, num, dim, num / 5, NOISE, SCALE, seed=1)
-        used = problem.features.any(axis=0)
-        start = Dist({}, {"features": problem.features[:, used]})
         length = max(base * 200 // num_items, 40)
-        items = jnp.asarray(problem.items)
-        measured = measure(options.key, kernels(num_items, dim), items, start, length)
-        for name, found in measured.items():
-            mean = [f"{m:.2f} +- {e:.2f}" for m, e in zip(found.means, found.errors)]
-            speed = [f"{s:.2f}" if np.isfinite(s) else "-" for s in found.speeds]
-            row = [f"{num_items:,}", dim, int(used.sum()), name, f"{1e3 * found.seconds:.2f}"]
-            rows.append([*row, mean[0], speed[0], mean[1], speed[1]])
-    header = ["items", "dimensions", "planted", "sampler", "ms a step"]
-    return table(header + ["features", "ESS a second", "entries", "ESS a second"], rows)
+        rows += lines(options.key, (num_items, dim, num), kernels(num_items, dim), length)
+    return table(HEADER, rows)
+
+
+def lines(
+    key: Array, size: tuple[int, int, int], samplers: dict[str, tuple[Kernel, int]], length: int
+) -> list[list[str]]:
+    """The table's lines of a number of items, of dimensions, and of features to plant."""
+    num_items, dim, num = size
+    problem = draw(num_items, num, dim, num / 5, NOISE, SCALE, seed=1)
+    used = problem.features.any(axis=0)
+    start = Dist({}, {"features": problem.features[:, used]})
+    rows = []
+    measured = measure(key, samplers, jnp.asarray(problem.items), start, length)
+    for name, found in measured.items():
+        mean = [
+            f"{m:.2f}" + (f" +- {e:.2f}" if np.isfinite(e) else "")
+            for m, e in zip(found.means, found.errors)
+        ]
+        speed = [f"{s:.2f}" if np.isfinite(s) else "-" for s in found.speeds]
+        row = [f"{num_items:,}", f"{dim}", f"{used.sum()}", name, f"{1e3 * found.seconds:.2f}"]
+        rows.append([*row, mean[0], speed[0], mean[1], speed[1]])
+        print(*rows[-1], flush=True)
+    return rows

@@ -1,12 +1,12 @@
-"""Figure 3a: effective samples a second of latent features, against the number of items."""
+"""Figure 3a: what a step of samplers of latent features costs, and what it moves."""
 
 from __future__ import annotations
 
 import math
 import time
+from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -19,7 +19,6 @@ from ..common import Options, curves, table
 from .comparators import double_slice
 
 NOISE, SCALE, MASS = 0.2, 0.5, 1.0
-TRIALS = 1  # data sets of each size
 STEPS = {"slice": 400, "double slice": 400, "collapsed": 36}
 
 
@@ -69,64 +68,69 @@ def parity(state: Any, info: Any) -> Array:
     return jnp.sum(state.sums.counts) % 2 == 0
 
 
+def packed(state: Any, info: Any) -> Array:
+    """The entries, eight to a byte; features in use keep their slots."""
+    return jnp.packbits(state.position.local["features"] > 0, axis=1)
+
+
 class Cost(NamedTuple):
-    """Seconds of processor time a step, and effective samples a step and a second."""
+    """Seconds of processor time a step; entries, and how many of them any step changed.
+
+    `per_step` are the effective samples a step of the parity, NaN where it never changed.
+    """
 
     seconds: float
+    entries: int
+    moved: int
     per_step: float
-
-    @property
-    def per_second(self) -> float:
-        return self.per_step / self.seconds
 
 
 def measure(key: Array, kernel: Kernel, problem: Problem, num_steps: int) -> Cost:
-    """From the features that made the data, by batch means of the parity of all entries."""
+    """From the features that made the data: timed, and the same steps again for their entries."""
     start = Dist({}, {"features": problem.features[:, problem.features.any(axis=0)]})
-    args = {"record": parity, "chunk": num_steps // 2}
-    run = sample(key, kernel, start, problem.items, num_steps=num_steps // 2, **args)
-    run = sample(key, kernel, run, problem.items, num_steps=num_steps // 2, **args)
+    go = partial(sample, key, kernel, data=problem.items, chunk=num_steps // 2)
+    first = go(position=start, record=parity, num_steps=num_steps // 2)
+    first = go(position=first, record=parity, num_steps=num_steps // 2)
     began = time.process_time()
-    run = sample(key, kernel, run, problem.items, num_steps=num_steps, **args)
+    even = go(position=first, record=parity, num_steps=num_steps).trace
     seconds = (time.process_time() - began) / num_steps
-    even = np.asarray(run.trace, np.float32)[None]
-    return Cost(seconds, float(ess(even, kind="batch_means")) / num_steps)
+    entries = go(position=first, record=packed, num_steps=num_steps).trace
+    entries = np.concatenate([packed(first.state, None)[None], entries])
+    moved = np.bitwise_or.reduce(entries[1:] ^ entries[:-1], axis=0)
+    ones = lambda bits: int(np.unpackbits(np.asarray(bits)).sum())
+    return Cost(seconds, ones(entries[-1]), ones(moved), _per_step(np.asarray(even)))
+
+
+def _per_step(even: np.ndarray) -> float:
+    """Effective samples a step by batch means, of which a constant has none."""
+    if even.all() or not even.any():
+        return np.nan
+    return float(ess(even.astype(np.float32)[None], kind="batch_means")) / len(even)
 
 
 def run(options: Options) -> str:
     """Two tables and figure3a.png."""
     sizes = (10_000, 14_000, 20_000) if options.full else (2_000, 4_000)
-    shorter = 1 if options.full else 4
-    found: dict[str, list[list[Cost]]] = {name: [] for name in STEPS}
+    halves = 2 if options.full else 8  # of whole halves nothing is compiled while it is timed
+    found: dict[str, list[Cost]] = {name: [] for name in STEPS}
+    rows = []
     for n in sizes:
-        problems = [planted(n, seed) for seed in range(TRIALS)]
-        for name in STEPS:
-            costs = [
-                measure(
-                    jax.random.fold_in(options.key, seed),
-                    kernels(problem.items.shape[1])[name],
-                    problem,
-                    STEPS[name] // shorter,
-                )
-                for seed, problem in enumerate(problems)
-            ]
-            found[name].append(costs)
-    middle = lambda costs, of: float(np.median([getattr(c, of) for c in costs]))
-    rows = [
-        [name, f"{n:,}", f"{1e3 * middle(costs, 'seconds'):.1f}"]
-        + [f"{middle(costs, 'per_step'):.2f}", f"{middle(costs, 'per_second'):.2f}"]
-        for name, by_size in found.items()
-        for n, costs in zip(sizes, by_size)
+        problem = planted(n)
+        for name, kernel in kernels(problem.items.shape[1]).items():
+            cost = measure(options.key, kernel, problem, 2 * (STEPS[name] // halves))
+            found[name].append(cost)
+            parity = "-" if np.isnan(cost.per_step) else f"{cost.per_step:.2f}"
+            counts = f"{problem.features.any(axis=0).sum()}", f"{cost.entries:,}", f"{cost.moved:,}"
+            rows.append([name, f"{n:,}", f"{1e3 * cost.seconds:.1f}", *counts, parity])
+            print(*rows[-1], flush=True)
+    seconds = {name: np.array([cost.seconds for cost in costs]) for name, costs in found.items()}
+    lines = {name: (np.array(sizes), 1e3 * own) for name, own in seconds.items()}
+    curves(options.out / "figure3a.png", {"": lines}, ("items", "ms a step"), log=True)
+    fits = [
+        [name, f"{np.polyfit(np.log(sizes), np.log(own), 1)[0]:.2f}"]
+        + [f"{own[-1] / seconds['slice'][-1]:.1f}"]
+        for name, own in seconds.items()
     ]
-    lines, fits = {}, []
-    for name, by_size in found.items():
-        rate = np.array([middle(costs, "per_second") for costs in by_size])
-        lines[name] = np.array(sizes), rate
-        each = [[np.log(c.per_second) for c in costs] for costs in by_size]
-        slope = np.polyfit(np.repeat(np.log(sizes), TRIALS), np.concatenate(each), 1)[0]
-        slower = lines["slice"][1][-1] / rate[-1]
-        fits.append([name, f"{slope:.2f}", f"{slower:.1f}"])
-    curves(options.out / "figure3a.png", {"": lines}, ("items", "ESS a second"), log=True)
-    header = ["sampler", "items", "ms a step", "ESS a step", "ESS a second"]
-    last = ["sampler", "exponent in N", f"the slice sampler's ESS a second at {sizes[-1]:,}, times"]
-    return table(header, rows) + "\n" + table(last, fits)
+    header = ["sampler", "items", "ms a step", "features in the data", "entries", "moved"]
+    last = ["sampler", "exponent in N", f"cost of a step at {sizes[-1]:,}, ratio to slice"]
+    return table([*header, "ESS a step, parity"], rows) + "\n" + table(last, fits)

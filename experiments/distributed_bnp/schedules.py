@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ from sgmc_jax.bnp import (
     DirichletProcess,
     NormalKnownCovariance,
     Published,
+    collapsed_mixture,
     hybrid_mixture,
 )
 
@@ -31,7 +33,8 @@ def run(options: Options) -> str:
     clusters = [_clusters(options, n, p) for n in sizes for p in blocks if p <= n]
     spread = [_held_out(options, n, p) for n in sizes[1:] for p in blocks]
     first = table(["items", "blocks", "exact E K", *SCHEDULES], clusters)
-    header = ["items", "blocks", *(f"{s}: {w}" for s in SCHEDULES for w in ("E K", "held-out"))]
+    names = *SCHEDULES, "collapsed"
+    header = ["items", "blocks", *(f"{s}: {w}" for s in names for w in ("E K", "held-out"))]
     return f"Without data:\n\n{first}\nWith data:\n\n{table(header, spread)}"
 
 
@@ -79,17 +82,21 @@ def _clusters(options: Options, n: int, blocks: int) -> list[str]:
 
 
 def _held_out(options: Options, n: int, blocks: int) -> list[str]:
-    """Clusters and held-out items of a mixture of five overlapping normal laws."""
+    """Clusters and held-out items of a mixture of five overlapping normal laws.
+
+    The collapsed sampler, which has no blocks, stands in the line of one.
+    """
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 5, n + 500).astype(np.int32)
     items = (3.0 * labels[:, None] - 6 + rng.standard_normal((n + 500, 1))).astype(np.float32)
     process, num = DirichletProcess(CONCENTRATION), _num_steps(options, n, blocks) // 2
     family = NormalKnownCovariance(np.zeros(1), np.eye(1), 25 * np.eye(1))
+    hybrid = partial(hybrid_mixture, process, family, blocks=blocks, capacity=CAPACITY)
+    kernels = [hybrid(schedule=schedule) for schedule in SCHEDULES.values()]
+    if blocks == 1:
+        kernels.append(collapsed_mixture(process, family, capacity=CAPACITY))
     cells = []
-    for schedule in SCHEDULES.values():
-        kernel = hybrid_mixture(
-            process, family, schedule=schedule, blocks=blocks, capacity=CAPACITY
-        )
+    for kernel in kernels:
         run = sample(
             options.key,
             kernel,
@@ -102,7 +109,8 @@ def _held_out(options: Options, n: int, blocks: int) -> list[str]:
             record=held_out(process, family, items[n:]),
         )
         cells += [_mean(x) for x in run.trace]
-    return [f"{n:,}", str(blocks), *cells]
+    blank = [""] * (2 * len(SCHEDULES) + 2 - len(cells))
+    return [f"{n:,}", str(blocks), *cells, *blank]
 
 
 def _mean(trace: np.ndarray) -> str:
