@@ -78,9 +78,10 @@ def _admixture(scale: float, rounds: int) -> Table:
     kernel = sggmc(grad, Sphere(), 1e-3, 100.0)
     cases[many] = _chain(kernel, start, max(1, num // 25), _CHAINS, data)
     lines.append(Line(many, None, "sggmc", {"sggmc": 1.0}))
-    cases["sample"] = _sampled(kernel, start, data, num)
+    some = max(2, num // 5)
+    cases["sample"] = _sampled(kernel, start, data, some)
     by_turns = f"sample, {_CHAINS} chains, one after the other"
-    cases[by_turns] = _sampled(kernel, start, data, max(2, num // 10), _CHAINS)
+    cases[by_turns] = _sampled(kernel, start, data, some, _CHAINS)
     lines += [Line("sample"), Line(by_turns, None, "sample", {"sample": 1.05})]
     note = (
         f"`SphericalAdmixture`, {_TOPICS} topics, {_VOCABULARY:,} words, batches of {_BATCH} of "
@@ -128,11 +129,12 @@ def _chain(
 
 
 def _sampled(kernel: Any, start: Array, data: Any, num: int, chains: int | None = None) -> Case:
-    """Steps of a chain, or of as many one after the other, as users make them."""
+    """Steps of a chain, or of as many one after the other, that go on from earlier ones."""
     args = {"num_steps": num, "num_chains": chains, "chains_at_once": chains and 1, "chunk": num}
     record = lambda state, info: state.position[0, 0]
-    run = lambda: sample(_KEY, kernel, start, data, record=record, **args).trace
-    return Case(run, num * (chains or 1))
+    go = lambda position: sample(_KEY, kernel, position, data, record=record, **args)
+    begun = go(start)
+    return Case(lambda: go(begun).trace, num * (chains or 1))
 
 
 def _products(x: Array, num: int) -> Case:
