@@ -48,6 +48,7 @@ SLOW_EXAMPLES = frozenset(
     split_merge
     successive_halving
     tune_decay
+    warm_features
     warm_mixture
     """.split()
 )
@@ -69,6 +70,7 @@ _TESTS = {
         test_the_mass_of_a_block_of_gibbs_is_the_one_it_is_given
         test_the_noise_of_items_that_lie_far_off[1000.0]
         test_what_lies_past_a_groups_size_is_ignored[bnb]
+        test_what_lies_past_a_groups_size_is_ignored[hdp]
     """,
     "bnp/test_padding.py": """
         test_padding_that_is_an_anchor
@@ -78,6 +80,19 @@ _TESTS = {
         test_a_round_does_not_raise_the_cost
         test_seeds_of_few_and_of_equal_items
         test_two_means_divides_each_group_by_itself
+    """,
+    "bnp/test_series_weights.py": """
+        test_weights_given_their_columns[inverse, gamma]
+        test_weights_given_their_columns[inverse, near 1]
+        test_weights_given_their_columns[own, near 1]
+        test_weights_given_their_columns[rejection, beta]
+        test_weights_given_their_columns[stable beta]
+        test_weights_given_their_columns[thinning, beta]
+        test_weights_given_their_columns[thinning, gamma]
+        test_weights_that_are_read_off_their_places_are_seen[inverse, beta]
+    """,
+    "bnp/test_starts.py": """
+        test_a_cycle_that_divides_clusters_begins_with_one[2]
     """,
     "bnp/test_sticks.py": """
         test_an_order_of_another_law[discount]
@@ -96,6 +111,7 @@ _TESTS = {
         test_blocks_of_a_gibbs_kernel_grow_together
         test_blocks_that_a_combinator_forgets
         test_growth_inside_a_combinator[hybrid-plain]
+        test_growth_inside_a_combinator[slice-plain]
         test_growth_inside_a_combinator[walkers-all in gibbs]
         test_growth_inside_a_combinator[walkers-cycle]
         test_growth_inside_a_combinator[walkers-gibbs]
@@ -109,8 +125,14 @@ _TESTS = {
         test_ranks_are_average_ranks
         test_scores_of_a_large_array_keep_both_tails
     """,
+    "diagnostics/test_ksd.py": """
+        test_blocked_is_unblocked[1100-coordinate]
+        test_blocked_is_unblocked[1100-joint]
+    """,
     "diagnostics/test_rosenblatt.py": """
         test_the_level_of_exact_draws[2]
+        test_the_level_of_exact_draws[alike]
+        test_the_level_of_exact_draws[sparse]
     """,
     "engines/test_engines.py": """
         test_a_run_goes_on_under_another_engine
@@ -136,6 +158,9 @@ _TESTS = {
     "engines/test_hybrid.py": """
         test_the_same_chain_on_eight_devices[known]
     """,
+    "engines/test_warm_features.py": """
+        test_parameters_of_a_feature_are_those_that_its_block_has_drawn
+    """,
     "engines/test_warm_mixture.py": """
         test_it_cools_to_one_block
     """,
@@ -144,6 +169,13 @@ _TESTS = {
     """,
     "enumeration/test_crm_comparators.py": """
         test_two_atoms
+    """,
+    "enumeration/test_features.py": """
+        test_all_columns_by_demotion[linear]
+    """,
+    "enumeration/test_hdp.py": """
+        test_all_partitions_by_demotion
+        test_births_where_the_weight_of_what_is_new_underflows
     """,
     "enumeration/test_lda.py": """
         test_a_word_that_counts_itself_is_seen
@@ -161,10 +193,12 @@ _TESTS = {
         test_few_slots_for_five_points
     """,
     "enumeration/test_slice_features.py": """
+        test_in_combinators[gibbs]
         test_one_row_and_constant_columns
     """,
     "enumeration/test_slice_mass.py": """
         test_the_mass_is_in_the_position
+        test_where_weights_come_to_an_end_no_slot_is_missed
     """,
     "enumeration/test_spherical_admixture.py": """
         test_proportions_of_new_documents_are_their_posterior_means
@@ -173,6 +207,7 @@ _TESTS = {
     "enumeration/test_stochastic_slice.py": """
         test_a_level_that_is_rounded_to_the_weight_of_the_points_own_atom
         test_bad_input
+        test_langevin_steps_are_nearly_right_if_they_are_small
     """,
     "evaluation/test_new_items.py": """
         test_counts_are_those_of_the_process
@@ -229,6 +264,7 @@ _TESTS = {
     """,
     "families/test_feature_likelihood.py": """
         test_an_energy_that_forgets_the_masses_is_seen
+        test_parameters_move_beside_padding[Vmap(size=4)-8]
         test_slots_that_a_chain_grew_by_do_not_stop_its_moves
     """,
     "families/test_from_data.py": """
@@ -244,6 +280,7 @@ _TESTS = {
     "guide/test_own_parts.py": """
         test_a_step_uses_every_key_once[Collision]
         test_a_step_uses_every_key_once[RandomWalk]
+        test_a_step_uses_every_key_once[Torus]
         test_runs_are_pieced_together
         test_step_sizes_share_one_program[Torus]
     """,
@@ -280,6 +317,9 @@ _TESTS = {
         test_anchored_counts_have_their_floor_on_shards_too
         test_new_totals_make_latent_allocations_exact
     """,
+    "laws/test_manifold_laws.py": """
+        test_stationary_law[exponential-gmc]
+    """,
     "laws/test_manifolds.py": """
         test_a_space_with_a_metric_of_its_own[hmc]
         test_its_product_with_a_line
@@ -290,6 +330,7 @@ _TESTS = {
         test_a_letter_on_spheres_and_a_plane
         test_noise_of_minibatches_is_subtracted
         test_the_law_sees_what_is_not_subtracted
+        test_the_letters_see[noise of the diagonal]
     """,
     "laws/test_recipe.py": """
         test_hamiltonian_monte_carlo_from_minibatches
@@ -310,6 +351,7 @@ _TESTS = {
         test_tangent_vectors[SPD-(2, 3, 3)]
         test_tangent_vectors[Stiefel-(2, 6, 3)]
         test_the_flow[SPD-(2, 3, 3)]
+        test_the_flow_of_a_product_is_that_of_its_parts[float32-1e-06]
     """,
     "laws/test_stochastic_density.py": """
         test_all_data_are_exact_and_metropolis_takes_them
@@ -330,6 +372,7 @@ _TESTS = {
         test_a_step_uses_every_key_once[sgld replace-1]
         test_a_step_uses_every_key_once[sgld stratified-85]
         test_chains_share_batches_only_when_asked[scir anchored-42]
+        test_every_kernel_composes[thin-slice_mixture of batches-60]
         test_runs_are_pieced_together_bit_for_bit[sgld all reduce-9]
         test_runs_are_pieced_together_bit_for_bit[sgld density-81]
         test_runs_are_pieced_together_bit_for_bit[sgld latent-90]
@@ -374,11 +417,15 @@ _TESTS = {
         test_sums_and_differences_are_those_of_automatic_differentiation
     """,
     "models/test_numpyro.py": """
+        test_the_density_is_that_of_numpyro[by index of a size]
         test_the_density_is_that_of_numpyro[plate]
     """,
     "models/test_regressions.py": """
         test_simulated_data_have_the_law_of_the_model
         test_the_posterior_mean_is_that_of_a_quadrature
+    """,
+    "models/test_series_doors.py": """
+        test_a_position_in_single_precision_takes_a_series_in_double
     """,
     "models/test_spherical_admixture.py": """
         test_chains_of_proportions_go_on_from_where_they_were
@@ -391,12 +438,18 @@ _TESTS = {
         test_series_know_places_by_their_ratio_to_the_mass[thinning-beta 3]
     """,
     "processes/test_feature_processes.py": """
+        test_a_step_up_of_small_odds_in_float32[feature]
         test_hyper_parameters_given_columns
         test_pairs_of_neighbours
         test_weights
     """,
+    "processes/test_hyper_parameters.py": """
+        test_it_is_the_process_of_these_constants[DirichletProcess]
+    """,
     "processes/test_pitman_yor.py": """
         test_a_discount_comes_near_zero_as_often_as_it_should
+        test_factorials_that_swamp_the_rest_are_seen
+        test_hyper_parameters_given_sticks[process0]
         test_it_is_the_probability_of_a_partition
         test_of_three_million_items
         test_the_discount_of_a_dirichlet_process_is_its_own
@@ -467,6 +520,7 @@ _TESTS = {
     """,
     "test_going_on.py": """
         test_a_chunk_that_fills_its_buffers_is_made_again_whole
+        test_a_kernel_that_is_made_again_is_the_same[<lambda>1]
         test_a_loop_that_goes_on_counts_on[False]
         test_a_metropolis_test_compares_with_the_density_of_the_new_data
         test_a_thermostat_is_no_friction_of_another_sampler
@@ -476,11 +530,28 @@ _TESTS = {
         test_without_it_the_old_target_stays
     """,
     "test_inference_data.py": """
+        test_a_series_has_no_likelihood_of_items
         test_a_step_that_explodes_diverges
         test_an_arviz_before_the_first
         test_coordinates_and_further_groups
         test_kernels_are_a_dimension_of_all_but_the_data
         test_without_arviz_the_message_says_what_to_install
+    """,
+    "test_many_items.py": """
+        test_friction_and_noise_have_one_rounding[0.01]
+    """,
+    "test_numerics.py": """
+        test_poisson_densities_in_single_precision[0.3]
+        test_poisson_densities_in_single_precision[10000.0]
+        test_poisson_densities_in_single_precision[20.0]
+        test_the_differential_of_a_flow_at_rest_is_the_identity[Stiefel-ArrayImpl]
+    """,
+    "test_runner.py": """
+        test_an_interrupt_while_chains_grow[grow]
+    """,
+    "test_runtime_edges.py": """
+        test_infos_of_slots_grow_with_them[arguments1]
+        test_infos_of_slots_grow_with_them[arguments2]
     """,
     "test_sample.py": """
         test_a_grown_run_is_resumed_and_continued
@@ -501,6 +572,8 @@ _TESTS = {
         test_coordinates_of_the_user
         test_faults_are_seen
         test_slots_are_known_by_their_growth[None]
+        test_slots_are_known_by_their_growth[engine1]
+        test_what_passes_without_a_remark
     """,
     "test_tune_default.py": """
         test_draws_of_the_approximation

@@ -13,7 +13,7 @@ nbformat = pytest.importorskip("nbformat")
 from tests.strip_notebooks import strip  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-SLOW = {"composition", "dependent_data", "network", "random_measures"}
+SLOW = {"composition", "dependent_data", "manifolds", "network", "random_measures"}
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 

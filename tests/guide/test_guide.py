@@ -26,6 +26,7 @@ LONG = (
     "guide/tuning.md",
     "guide/random_measures.md",
     "guide/manifolds.md",
+    "guide/simplices.md",
     "guide/spherical_topics.md",
 )
 
