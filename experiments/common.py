@@ -38,11 +38,14 @@ class Options(NamedTuple):
 def main(
     parts: Sequence[str], package: str, what: str, arguments: Sequence[str] | None = None
 ) -> int:
-    """Run the parts of an experiment that were asked for."""
+    """Run the parts of an experiment that were asked for.
+
+    A part's `run(options)` yields its text again and again, with what it knows by then.
+    """
     parser = argparse.ArgumentParser(prog=f"python -m {package}", description=what)
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(parts)}; all if none")
     parser.add_argument("--size", choices=("small", "full"), default="small")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the chains, not of the data")
     beside = Path(*package.split(".")) / "output"
     parser.add_argument("--out", type=Path, default=beside)
     parser.add_argument(
@@ -58,13 +61,13 @@ def main(
     missing = 0
     for part in given.parts or parts:
         try:
-            text = importlib.import_module(f".{part}", package).run(options)
+            for text in importlib.import_module(f".{part}", package).run(options):
+                (given.out / f"{part}.md").write_text(text)  # what is known so far
         except Missing as error:
             print(f"## {part}\n\n{error}\n", file=sys.stderr, flush=True)
             missing += 1
-            continue
-        (given.out / f"{part}.md").write_text(text)
-        print(f"## {part}\n\n{text}", flush=True)
+        else:
+            print(f"## {part}\n\n{text}", flush=True)
     return int(missing > 0)
 
 

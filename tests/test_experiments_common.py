@@ -1,4 +1,4 @@
-"""What experiments share: a part whose data are missing does not stop the others."""
+"""What experiments share: what is known is on disk, and missing data do not stop other parts."""
 
 import sys
 import types
@@ -10,17 +10,22 @@ common = pytest.importorskip("experiments.common")
 
 @pytest.fixture
 def package(monkeypatch):
-    """An experiment of two parts, of which the first wants data."""
+    """An experiment of three parts: one wants data, one ends, and one breaks."""
 
     def wants(options):
-        return str(common.load(options, "words.npz", "rows of counts"))
+        yield str(common.load(options, "words.npz", "rows of counts"))
 
-    for name, run in [("wants", wants), ("needs_none", lambda options: "all is well\n")]:
-        part = types.ModuleType(f"two_parts.{name}")
+    def breaks(options):
+        yield "the first row\n"
+        raise ArithmeticError
+
+    parts = [("wants", wants), ("needs_none", lambda _: iter(["all is\n", "all is well\n"]))]
+    for name, run in [*parts, ("breaks", breaks)]:
+        part = types.ModuleType(f"three_parts.{name}")
         part.run = run
         monkeypatch.setitem(sys.modules, part.__name__, part)
-    monkeypatch.setitem(sys.modules, "two_parts", types.ModuleType("two_parts"))
-    return "two_parts"
+    monkeypatch.setitem(sys.modules, "three_parts", types.ModuleType("three_parts"))
+    return "three_parts"
 
 
 def test_parts_go_on_after_one_whose_data_are_missing(package, tmp_path, capsys):
@@ -29,3 +34,9 @@ def test_parts_go_on_after_one_whose_data_are_missing(package, tmp_path, capsys)
     assert (tmp_path / "needs_none.md").read_text() == "all is well\n"
     assert "words.npz is missing: put rows of counts there" in capsys.readouterr().err
     assert common.main(("wants", "needs_none"), package, "", ["needs_none", *where]) == 0
+
+
+def test_what_was_known_before_a_part_broke_is_on_disk(package, tmp_path):
+    with pytest.raises(ArithmeticError):
+        common.main(("breaks",), package, "", ["--out", str(tmp_path)])
+    assert (tmp_path / "breaks.md").read_text() == "the first row\n"

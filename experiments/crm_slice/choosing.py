@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -96,7 +97,7 @@ def _found(draws: np.ndarray, seconds: float) -> Found:
     return Found(draws.mean(axis=(0, 1)), errors, size / seconds, seconds / draws[..., 0].size)
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table."""
     sizes = [(200, 8, 5), (200, 32, 5), (200, 32, 12), (2_000, 8, 5), (2_000, 32, 12)]
     base = 400 if options.full else 40
@@ -104,7 +105,7 @@ def run(options: Options) -> str:
     for num_items, dim, num in sizes if options.full else sizes[:2]:
         length = max(base * 200 // num_items, 40)
         rows += lines(options.key, (num_items, dim, num), kernels(num_items, dim), length)
-    return table(HEADER, rows)
+        yield table(HEADER, rows)
 
 
 def lines(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -129,13 +130,16 @@ def measure(key: Array, name: str, data: Corpus, num: int, thin: int) -> Curve:
     return Curve(seconds, per_step(even), per_step(active), active.mean(), told)
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table, figure4a.png and figure4b.png."""
     sets = {
         "nips_1987_1999": (None, (25, 50, 100) if options.full else (25,)),
         "cs_abstracts_2015_2020": ("nips", (250, 1_000, 3_685) if options.full else (100,)),
     }
     num, thin = (100, 5) if options.full else (40, 5)
+    header = ["corpus", "documents", "words", "sampler", "ms a step", "topics"]
+    header += ["ESS a second of the parity", "of the number of topics"]
+    header += ["perplexity", "in equal time"]
     rows, rates, told = [], {}, {}
     for corpus_name, (venue, sizes) in sets.items():
         for n in sizes:
@@ -154,6 +158,7 @@ def run(options: Options) -> str:
                     *(f"{x:,.0f}" for x in ends),
                 ]
                 rows.append(row)
+                yield table(header, rows)
                 rates.setdefault(corpus_name, {}).setdefault(name, []).append((kept, speed[0]))
                 steps = thin * np.arange(1, len(curve.perplexity) + 1)
                 lines = told.setdefault(f"{corpus_name}, {kept} documents", {})
@@ -164,11 +169,3 @@ def run(options: Options) -> str:
     }
     curves(options.out / "figure4a.png", panels, ("documents", "ESS a second"), log=True)
     curves(options.out / "figure4b.png", told, ("seconds", "perplexity"))
-    header = ["corpus", "documents", "words", "sampler", "ms a step", "topics"]
-    header += [
-        "ESS a second of the parity",
-        "of the number of topics",
-        "perplexity",
-        "in equal time",
-    ]
-    return table(header, rows)

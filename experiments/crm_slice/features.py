@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -108,12 +109,13 @@ def _per_step(even: np.ndarray) -> float:
     return float(ess(even.astype(np.float32)[None], kind="batch_means")) / len(even)
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """Two tables and figure3a.png."""
     sizes = (10_000, 14_000, 20_000) if options.full else (2_000, 4_000)
     halves = 2 if options.full else 8  # of whole halves nothing is compiled while it is timed
     found: dict[str, list[Cost]] = {name: [] for name in STEPS}
-    rows = []
+    header = ["sampler", "items", "ms a step", "features in the data", "entries", "moved"]
+    header, rows = [*header, "ESS a step, parity"], []
     for n in sizes:
         problem = planted(n)
         for name, kernel in kernels(problem.items.shape[1]).items():
@@ -123,6 +125,7 @@ def run(options: Options) -> str:
             counts = f"{problem.features.any(axis=0).sum()}", f"{cost.entries:,}", f"{cost.moved:,}"
             rows.append([name, f"{n:,}", f"{1e3 * cost.seconds:.1f}", *counts, parity])
             print(*rows[-1], flush=True)
+            yield table(header, rows)
     seconds = {name: np.array([cost.seconds for cost in costs]) for name, costs in found.items()}
     lines = {name: (np.array(sizes), 1e3 * own) for name, own in seconds.items()}
     curves(options.out / "figure3a.png", {"": lines}, ("items", "ms a step"), log=True)
@@ -131,6 +134,5 @@ def run(options: Options) -> str:
         + [f"{own[-1] / seconds['slice'][-1]:.1f}"]
         for name, own in seconds.items()
     ]
-    header = ["sampler", "items", "ms a step", "features in the data", "entries", "moved"]
     last = ["sampler", "exponent in N", f"cost of a step at {sizes[-1]:,}, ratio to slice"]
-    return table([*header, "ESS a step, parity"], rows) + "\n" + table(last, fits)
+    yield table(header, rows) + "\n" + table(last, fits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -26,7 +27,7 @@ from ..common import Options, load, one_feature, table, timed
 NOISE, TEST, MOST = 0.25, 500, 8
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and images.png, the features of the last draw of `slice_features`."""
     items = load(options, "cambridge_10k.npz", "the 10,000 images as rows `x` of 36 numbers")["x"]
     train, test = jnp.asarray(items[TEST:]), items[:TEST]
@@ -47,6 +48,7 @@ def run(options: Options) -> str:
         law = NewItems(shared["parameters"], chance, NOISE).largest(MOST)
         return info.active, jnp.mean(law.log_prob(test))
 
+    header = ["start", "sampler", "features", "held-out log density", "ms a step"]
     rows, last = [], {}
     for start, position in starts.items():
         for name, kernel in kernels.items():
@@ -56,10 +58,9 @@ def run(options: Options) -> str:
             active, score = (np.asarray(part, float)[num // 2 :].mean() for part in done.trace)
             row = [start, name, f"{active:.1f}", f"{score:.3f}", f"{1e3 * done.seconds:.1f}"]
             rows.append(row)
+            yield table(header, rows)
             last[start, name] = done.state
     state = last["seeds", "slice_features"]
     counts = jax.device_get(state.sums.counts)
     images = plot_features(state.position.shared["parameters"], (6, 6), counts=counts)
     images[0].figure.savefig(options.out / "images.png", dpi=120)
-    header = ["start", "sampler", "features", "held-out log density", "ms a step"]
-    return table(header, rows)

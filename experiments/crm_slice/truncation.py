@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -63,7 +64,7 @@ def measure(key: Array, kernel: Kernel, train: Any, test: Any, num: int, thin: i
     return Curve(steps, np.asarray(errors), np.asarray(active))
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and figure3b.png."""
     num, thin, trials = (1_000, 10, 5) if options.full else (200, 10, 1)
     found: dict[str, list[Curve]] = {name: [] for name in kernels()}
@@ -86,4 +87,4 @@ def run(options: Options) -> str:
     axes = ("seconds", "held-out error")
     curves(options.out / "figure3b.png", {"": lines}, axes, log=True)
     header = ["sampler", "error", "spread of the sets", "features in use", "ms a step"]
-    return table(header, rows)
+    yield table(header, rows)

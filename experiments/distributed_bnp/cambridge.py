@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -34,7 +34,7 @@ PICTURES = """
 """
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table, figure4.png and figure6.png."""
     n, num = (1_000_000, 100) if options.full else (10_000, 60)
     planted = planted_features()
@@ -48,6 +48,7 @@ def run(options: Options) -> str:
     if blocks <= _WARM:
         starts["warm"] = _warm(options, parts, items, blocks, num // 8)
     starts["seeds"] = seed_features(options.key, *parts, items)
+    header = ["images", "blocks", "start", "held-out", "features", "smallest cosine", "ms a step"]
     rows, found, scores = [], {}, {}
     for name, start in starts.items():
         columns = jax.tree.leaves(start)[-1].shape[1]
@@ -61,12 +62,11 @@ def run(options: Options) -> str:
         scores[name] = (np.arange(1, num + 1), score)
         cells = [f"{score[-1]:.3f}", f"{active[-1]:.0f}", f"{cosine:.3f}"]
         rows.append([f"{n:,}", blocks, name, *cells, f"{1e3 * done.seconds:.1f}"])
+        yield table(header, rows)
     curves(options.out / "figure4.png", {f"{n:,} images": scores}, ("step", "held-out"))
     both = np.concatenate([planted, found["seeds"]])
     images = plot_features(both, (6, 6), columns=4)
     images[0].figure.savefig(options.out / "figure6.png", dpi=120)
-    header = ["images", "blocks", "start", "held-out", "features", "smallest cosine", "ms a step"]
-    return table(header, rows)
 
 
 def _warm(options: Options, parts: tuple, items: jax.Array, blocks: int, num: int) -> np.ndarray:

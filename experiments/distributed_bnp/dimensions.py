@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,9 +24,10 @@ from ..common import Options, curves, table
 NUM_ITEMS, BLOCKS = 100, 4
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and figure1.png."""
     dims, num = ((2, 10, 50, 100), 1_000) if options.full else ((2, 16), 200)
+    header = ["D", "sampler", "F1, second half", "steps to F1 > .95"]
     rows, panels = [], {}
     for dim in dims:
         rng = np.random.default_rng(dim)
@@ -40,8 +42,8 @@ def run(options: Options) -> str:
             lines[name] = (np.arange(1, num + 1), scores)
             steps = int(np.argmax(scores > 0.95)) + 1 if (scores > 0.95).any() else "never"
             rows.append([dim, name, f"{scores[num // 2 :].mean():.3f}", steps])
+            yield table(header, rows)
     curves(options.out / "figure1.png", panels, ("step", "F1"), log=True)
-    return table(["D", "sampler", "F1, second half", "steps to F1 > .95"], rows)
 
 
 def _kernels(dim: int) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -11,7 +13,7 @@ from sgmc_jax.pictures import plot_features
 from ..common import Options, load, table, timed
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and figure7.png."""
     raw = load(options, "cbcl_faces.npz", "the CBCL faces, x (2429, 19, 19)")["x"]
     x = raw.reshape(len(raw), -1).astype(np.float32) / 255
@@ -44,4 +46,4 @@ def run(options: Options) -> str:
         "variance explained",
         "ms a step",
     ]
-    return table(header, [[*row, f"{1e3 * done.seconds:.1f}"]])
+    yield table(header, [[*row, f"{1e3 * done.seconds:.1f}"]])

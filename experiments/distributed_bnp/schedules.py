@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -27,15 +27,19 @@ CONCENTRATION, CAPACITY = 1.2, 32
 SCHEDULES = {"anchored": Anchored(), "published": Published()}
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """Two tables."""
     sizes, blocks = ((4, 100, 1_000, 10_000), (1, 4, 16)) if options.full else ((4, 100), (1, 4))
-    clusters = [_clusters(options, n, p) for n in sizes for p in blocks if p <= n]
-    spread = [_held_out(options, n, p) for n in sizes[1:] for p in blocks]
-    first = table(["items", "blocks", "exact E K", *SCHEDULES], clusters)
     names = *SCHEDULES, "collapsed"
     header = ["items", "blocks", *(f"{s}: {w}" for s in names for w in ("E K", "held-out"))]
-    return f"Without data:\n\n{first}\nWith data:\n\n{table(header, spread)}"
+    clusters, spread, first = [], [], ""
+    for n, p in ((n, p) for n in sizes for p in blocks if p <= n):
+        clusters.append(_clusters(options, n, p))
+        first = table(["items", "blocks", "exact E K", *SCHEDULES], clusters)
+        yield f"Without data:\n\n{first}"
+    for n, p in ((n, p) for n in sizes[1:] for p in blocks):
+        spread.append(_held_out(options, n, p))
+        yield f"Without data:\n\n{first}\nWith data:\n\n{table(header, spread)}"
 
 
 def _active(state: Any, info: Any) -> jax.Array:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from .common import planted_mixture
 DIM, CLUSTERS, BLOCKS, CAPACITY, STEPS = 8, 20, 32, 64, 10
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table: medians over rounds, in each of which every number of devices has its turn."""
     n, devices, rounds = (100_000, (1, 2, 4, 8), 7) if options.full else (2_000, (1, 2), 3)
     workers = {p: _start_worker(p, n) for p in devices}
@@ -45,7 +45,7 @@ def run(options: Options) -> str:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     title = f"{n:,} items, {BLOCKS} blocks; processor cores: {cores}"
     header = ["ms a step (speed-up)", *(f"{p} device{'s' * (p > 1)}" for p in devices)]
-    return f"{title}\n\n{table(header, rows)}"
+    yield f"{title}\n\n{table(header, rows)}"
 
 
 def _start_worker(devices: int, n: int) -> subprocess.Popen:

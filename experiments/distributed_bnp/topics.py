@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..common import Options, load, table
 ETA, DRAWS, THIN, LONGEST = 0.1, 10, 5, 200
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table, and the largest topics' first words."""
     documents, vocabulary = _newsgroups(options) if options.full else _reuters(options)
     order = np.random.default_rng(0).permutation(len(documents))
@@ -51,7 +52,7 @@ def run(options: Options) -> str:
     perplexity = np.exp(-np.log(np.mean(densities, axis=0)).mean())
     row = [len(train), num_words, int(run.trace[-1]), f"{perplexity:,.0f}", f"{speed:.2f}"]
     header = ["documents", "words", "topics", "perplexity", "Mtok / CPU-s"]
-    return table(header, [row]) + "\n" + _first_words(run.state, vocabulary)
+    yield table(header, [row]) + "\n" + _first_words(run.state, vocabulary)
 
 
 def predictive(state: Any, documents: list[np.ndarray]) -> np.ndarray:

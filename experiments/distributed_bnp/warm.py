@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,12 +16,13 @@ from .common import held_out, planted_mixture
 CLUSTERS, DIM = 20, 8
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and figure3.png."""
     blocks, n, num = ((1, 4, 16, 64, 128), 2_000, 200) if options.full else ((1, 16), 1_000, 60)
     _, items = planted_mixture(n + 500, CLUSTERS, DIM)
     parts = DirichletProcess(1.0), NormalInverseWishart(DIM, mean_strength=0.1)
     record = held_out(*parts, items[n:])
+    header = ["blocks", "start", "held-out", "clusters", "steps to within .05", "ms a step"]
     rows, panels = [], {"cold": {}, "warm": {}, "always hot": {}}
     for p in blocks:
         for name in panels:
@@ -30,9 +32,8 @@ def run(options: Options) -> str:
             soon = int(np.argmax(score > best - 0.05)) + 1
             cells = [f"{score[-1]:.3f}", f"{active[-1]:.0f}", soon, f"{1e3 * seconds:.1f}"]
             rows.append([p, name, *cells])
+            yield table(header, rows)
     curves(options.out / "figure3.png", panels, ("step", "clusters"), log=True)
-    header = ["blocks", "start", "held-out", "clusters", "steps to within .05", "ms a step"]
-    return table(header, rows)
 
 
 def _run(

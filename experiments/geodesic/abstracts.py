@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import sparse
 
@@ -11,11 +13,11 @@ from .topics import RARE, Corpus, Settings, compare
 TEST = 1_000
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """Figure 5b: a table and abstracts.png."""
     seconds = 200.0 if options.full else 30.0
     settings = Settings(50, 100, 3_000.0, 3_000.0, seconds, 1, whole=options.full)
-    return compare(options, "abstracts.png", abstracts(options), settings)
+    yield from compare(options, "abstracts.png", abstracts(options), settings)
 
 
 def abstracts(options: Options) -> Corpus:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -18,10 +19,11 @@ from ..common import Options, table
 from .topics import listed, newsgroups
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """How well 20 proportions tell the three groups of held-out documents, and some topics."""
     corpus = newsgroups(options)
     steps = 20_000 if options.full else 3_000
+    header = ["model", "groups told right", "topics in a document", "seconds of the processor"]
     rows, words = [], ""
     for name, shares in (("spherical admixture", _spherical), ("LDA", _lda)):
         began = time.process_time()
@@ -32,8 +34,7 @@ def run(options: Options) -> str:
         used = np.exp(-np.sum(test * np.log(np.maximum(test, 1e-9)), axis=1)).mean()
         rows.append([name, f"{100 * right:.1f} %", f"{used:.1f}", f"{seconds:.0f}"])
         words += f"\n{name}:\n\n" + listed(top_words(topics, list(corpus.words), 6)[:8])
-    header = ["model", "groups told right", "topics in a document", "seconds of the processor"]
-    return table(header, rows) + words
+        yield table(header, rows) + words
 
 
 def _spherical(key: jax.Array, corpus, steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

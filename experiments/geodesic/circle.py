@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,10 @@ def kernels(means: Float[Array, "2 2"], steps: tuple) -> dict[tuple[str, float],
     return made
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and figure3.png, of the first reading; the second, slow to mix, at full size."""
     draws, steps = (200, (0.01, 0.02)) if options.full else (100, (0.02,))
+    header = ["reading", "sampler", "h", "total variation", "Kolmogorov"]
     rows: list[list[Any]] = []
     start = lambda key: Sphere().random_point(key, jnp.zeros(2))
     for reading, means in list(READINGS.items())[: 1 + options.full]:
@@ -58,13 +60,13 @@ def run(options: Options) -> str:
             found[name, h] = done.trace
             number = counts(angle(done.trace))
             rows.append([reading, name, h, *with_errors(number, exact)])
+            yield table(header, rows)
         rng = np.random.default_rng(0)
         number = rng.multinomial(draws, exact, size=CHAINS).astype(float)
         rows.append([reading, "independent draws", "", *with_errors(number, exact)])
+        yield table(header, rows)
         if reading == "angles":
             picture(options.out / "figure3.png", exact, found)
-    header = ["reading", "sampler", "h", "total variation", "Kolmogorov"]
-    return table(header, rows)
 
 
 def picture(path: Path, exact: Float[np.ndarray, " bins"], found: dict) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -139,28 +140,30 @@ def row(name: str, made: Faces, done: Chains) -> list[str]:
     return [name, *cells, f"{worst / done.seconds:.1f}", f"{off:.0e}"]
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and components.png, of the draws by all data; at small size of pooled images."""
     images = load(options, "cbcl_faces.npz", "the 2,429 faces as images `x` of 19 by 19 pixels")[
         "x"
     ]
     images = images if options.full else pooled(images)
     made, draws = faces(images), 200
+    header = ["sampler", "mean cosines", "sizes of the angles, degrees"]
+    header += ["variances of rotations of one into another, to the formula's"]
+    header += ["least ESS a second", "off the manifold"]
     rows, found = [], {}
     for name, (kernel, thin) in kernels(made).items():
         data = jnp.asarray(condensed(made) if "all data" in name else made.items)
         args = {"num_steps": draws * thin, "thin": thin, "num_chains": CHAINS}
         found[name] = chains(options.key, kernel, mode(made), data, position_axis=None, **args)
         rows.append(row(name, made, found[name]))
+        yield table(header, rows)
     size = np.degrees(np.sqrt(predicted(made).sum(0)))
     cosines = 1 - predicted(made).sum(0) / 2
     cells = [" ".join(f"{x:.4f}" for x in cosines), " ".join(f"{x:.2f}" for x in size)]
     rows.append(["formula", *cells, "", "", ""])
+    yield table(header, rows)
     trace = found["gmc, all data"].trace
     picture(options.out / "components.png", trace, images.shape[1:])
-    header = ["sampler", "mean cosines", "sizes of the angles, degrees"]
-    header += ["variances of rotations of one into another, to the formula's"]
-    return table(header + ["least ESS a second", "off the manifold"], rows)
 
 
 def picture(path: Path, trace: Float[np.ndarray, "c n d p"], shape: tuple[int, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -106,22 +107,17 @@ def row(name: str, h: float, exact: InverseWishart, done: Chains) -> list[Any]:
     ]
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table."""
     items = flowers()
     prior = InverseWishart(np.eye(4), 6.0)
     exact, data = posterior(prior, items), jnp.asarray(items, jnp.float32)
     start, rows = jnp.asarray(np.diag(items.var(0)), jnp.float32), []
+    header = ["sampler", "h", "largest error of a mean, in deviations", "its z"]
+    header += ["error of E log det", "deviations to the exact", "ms an effective draw"]
     draws = 4_000 if options.full else 500
     for (name, h), (kernel, thin) in kernels(model(prior)).items():
         args = {"num_steps": draws * thin, "thin": thin, "num_chains": CHAINS}
         done = chains(options.key, kernel, start, data, position_axis=None, **args)
         rows.append(row(name, h, exact, done))
-    header = [
-        "sampler",
-        "h",
-        "largest error of a mean, in deviations",
-        "its z",
-        "error of E log det",
-    ]
-    return table([*header, "deviations to the exact", "ms an effective draw"], rows)
+        yield table(header, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -38,7 +39,7 @@ def fibonacci(num: int) -> Float[np.ndarray, "n 3"]:
     return np.stack([side * np.cos(turn), side * np.sin(turn), z], axis=-1)
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """Second moments by quadrature and of the draws, and sphere.png."""
     exact = Minibatch(FunctionModel(log_density), Full())
     args = {"noise_covariance": NOISE, "word": "AFBNFA"}
@@ -56,7 +57,7 @@ def run(options: Options) -> str:
         each = (points[..., axis] ** 2).mean(1)
         error = each.std() / np.sqrt(len(each))
         rows.append([name, f"{moment:.4f}", f"{each.mean():.4f} ± {error:.4f}"])
-    return table(["square of", "exact", "sggmc"], rows)
+    yield table(["square of", "exact", "sggmc"], rows)
 
 
 def picture(path: Path, points: Float[np.ndarray, "n 3"], most: int = 2_500) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -63,14 +63,14 @@ class Method:
     steps: int = 50  # between two times of looking at the clock
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """Figure 5a: a table, topics.png, and the topics of the last draw of gSGNHT."""
     seconds, seeds = (60.0, 3) if options.full else (20.0, 1)
     settings = Settings(20, 50, 1_000.0, 1_000.0, seconds, seeds)
-    return compare(options, "topics.png", newsgroups(options), settings)
+    yield from compare(options, "topics.png", newsgroups(options), settings)
 
 
-def compare(options: Options, picture: str, corpus: Corpus, settings: Settings) -> str:
+def compare(options: Options, picture: str, corpus: Corpus, settings: Settings) -> Iterator[str]:
     """All methods from one start a seed, each for as many seconds of the processor."""
     sam = SphericalAdmixture(
         settings.topics, corpus.train.shape[1], 1.0, *settings[2:4], prior_concentration=100.0
@@ -89,10 +89,10 @@ def compare(options: Options, picture: str, corpus: Corpus, settings: Settings) 
             print(name, seed, found[name][-1][1][-1], flush=True)
             if name == "gSGNHT":
                 words = listed(top_words(draws[-1], list(corpus.words), 6))
+        yield report(found) + "\n" + words
     first = {name: runs[0] for name, runs in found.items()}
     axes = ("seconds of the processor", "log-perplexity")
     curves(options.out / picture, {"": first}, axes, log=True)
-    return report(found) + "\n" + words
 
 
 def methods(sam: SphericalAdmixture, settings: Settings, num: int, key: Array) -> dict[str, Method]:

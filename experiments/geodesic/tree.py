@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -175,9 +176,11 @@ def row(name: str, tree: Tree, plane: Plane, done: Any) -> list[str]:
     return [name, *cells, f"{noise:.3f}", f"{scale:.2f}", chance, f"{done.seconds:.0f}"]
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and tree.png, of the draws by all data on the hyperbolic plane."""
     tree, rows = plant(5 if options.full else 4), []
+    header = ["plane", "sampler", "mean distortion", "held-out log density", "noise", "scale"]
+    header += ["accepted", "seconds"]
     draws = 2_000 if options.full else 400
     for where, plane in PLANES.items():
         for name, (kernel, thin) in kernels(plane).items():
@@ -185,10 +188,9 @@ def run(options: Options) -> str:
             args = {"num_steps": draws * thin, "thin": thin, "num_chains": CHAINS}
             done = chains(options.key, kernel, start, tree.items, position_axis=None, **args)
             rows.append([where, *row(name, tree, plane, done)])
+            yield table(header, rows)
             if (where, name) == ("hyperbolic", "gmc"):
                 picture(options.out / "tree.png", np.asarray(done.trace["points"]))
-    header = ["plane", "sampler", "mean distortion", "held-out log density", "noise", "scale"]
-    return table([*header, "accepted", "seconds"], rows)
 
 
 def picture(path: Path, points: Float[np.ndarray, "c n k 3"]) -> None:

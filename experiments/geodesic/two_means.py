@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,11 +100,13 @@ def summary(joint: Float[np.ndarray, "b b"]) -> list[str]:
     return [f"{first @ joint @ second / spread:.3f}", f"{larger:.3f}"]
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and figure4.png."""
     items = draw(jax.random.fold_in(options.key, 1))
     truth, draws = exact(items), 300 if options.full else 75
     start = lambda key: unit(0.3 * jax.random.normal(key, (2,)))
+    header = ["sampler", "total variation of v1", "of v2", "of both", "correlation"]
+    header += ["first angle the larger", "clipped a step"]
     rows: list[list[Any]] = [["exact", "", "", "", *summary(truth), ""]]
     found = {"exact": truth}
     for name, (kernel, thin) in kernels().items():
@@ -117,9 +120,8 @@ def run(options: Options) -> str:
         clipped = getattr(done.info.kernel, "clipped", None)
         often = "" if clipped is None else f"{np.mean(clipped):.2f}"
         rows.append([name, *(pair[0] for pair in far), *summary(number.sum(0)), often])
+        yield table(header, rows)
     picture(options.out / "figure4.png", found)
-    header = ["sampler", "total variation of v1", "of v2", "of both", "correlation"]
-    return table([*header, "first angle the larger", "clipped a step"], rows)
 
 
 def picture(path: Path, found: dict[str, Float[np.ndarray, "b b"]]) -> None:

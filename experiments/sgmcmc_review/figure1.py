@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import equinox as eqx
@@ -27,7 +28,7 @@ def log_density(precision: Array, x: Array) -> Array:
     return -0.5 * x @ precision @ x
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
     """A table and figure1.png: of each step size, and how many chains choose it."""
     chains, most = (50, 10_000) if options.full else (10, 2_000)
     precision = jnp.asarray(np.linalg.inv(COVARIANCE), jnp.float32)
@@ -59,7 +60,7 @@ def run(options: Options) -> str:
     ]
     picture(options.out / "figure1.png", np.asarray(draws[:, 0, ::10]), distances, sizes)
     header = ["h", "log10 KSD", "ESS", "variance (1.5)", "KSD chooses it", "ESS chooses it"]
-    return table(header, rows)
+    yield table(header, rows)
 
 
 def picture(path: Path, draws: np.ndarray, distances: np.ndarray, sizes: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ HEADER = (
 )
 
 
-def run(options: Options) -> str:
-    """A table and ion_channel.png; each row is written as soon as it is known."""
+def run(options: Options) -> Iterator[str]:
+    """A table and ion_channel.png."""
     train, test, to_pS = recording(options)
     start = MODEL.position(
         np.array([[0.9, 0.1], [0.02, 0.98]]),
@@ -63,9 +64,8 @@ def run(options: Options) -> str:
         values = draws[name] = natural(at, to_pS)
         cells, spent, speed = row(values, seconds)
         rows.append([name, *cells, f"{predictive(at, train, test):.4f}", spent, speed])
-        (options.out / "ion_channel.md").write_text(table(HEADER, rows))
+        yield table(HEADER, rows)
     picture(options.out / "ion_channel.png", mode, train, draws)
-    return table(HEADER, rows)
 
 
 def recording(options: Options) -> tuple[Array, Array, tuple[float, float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -156,14 +156,13 @@ def running(problem: Problem, draws: Any) -> tuple[np.ndarray, np.ndarray]:
     return ends * (problem.size.steps // DRAWS), np.array(losses)
 
 
-def run(options: Options) -> str:
-    """Tables of log losses and of pilot runs, written as they grow, and figure4.png."""
+def run(options: Options) -> Iterator[str]:
+    """Tables of log losses and of pilot runs, and figure4.png."""
     size, data = SIZES[options.full], digits(options)
     network = TwoLayerNetwork(jax.random.fold_in(options.key, 1))
     model = BayesianNetwork(network)
     problem = Problem(options.key, model, data, model.start(network), size)
     rows, pilots, lines = [], [], {}
-    text = ""
 
     def add(name: str, draws: Any, setting: float, found: list[str]) -> str:
         row = [name, f"{setting:g}", f"{problem.loss(draws, 'held'):.4f}"]
@@ -173,22 +172,19 @@ def run(options: Options) -> str:
         )
         pilots.append([name, ", ".join(found)])
         header = ["method", "rate or h", "log loss, held back", "log loss, test", "accuracy"]
-        text = table(header, rows) + "\n" + table(["pilot", "log loss, held back"], pilots)
-        (options.out / "mnist.md").write_text(text)
         print(*rows[-1], *found, flush=True)
-        return text
+        return table(header, rows) + "\n" + table(["pilot", "log loss, held back"], pilots)
 
     steps = size.before + size.steps
     for name in OPTIMISERS:
         weights, rate, found = optimised(problem, name, steps)
-        add(name, stacked(weights), rate, found)
+        yield add(name, stacked(weights), rate, found)
     centre = problem.optimise("Adam", rate, size.before)
-    add("Adam, the centre", stacked(centre), rate, [])
+    yield add("Adam, the centre", stacked(centre), rate, [])
     for anchor in (centre, None):
         for name in SAMPLERS:
             draws, h, found = sampled(problem, name, anchor)
             full_name = name if anchor is None else f"{name}-CV"
             lines[full_name] = running(problem, draws)
-            text = add(full_name, draws, h, found)
+            yield add(full_name, draws, h, found)
     curves(options.out / "figure4.png", {"MNIST": lines}, ("step", "log loss"))
-    return text

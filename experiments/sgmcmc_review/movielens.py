@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -182,11 +182,11 @@ def each(key: Array, parts: list[Fold]) -> list[tuple[Array, MatrixFactorization
     return [(jax.random.fold_in(key, i), new_model(fold), fold) for i, fold in enumerate(parts)]
 
 
-def run(options: Options) -> str:
-    """A table of RMSEs, written as it grows, and figure5.png of the means over folds."""
+def run(options: Options) -> Iterator[str]:
+    """A table of RMSEs, and figure5.png of the means over folds."""
     parts, lines, rows, pilots = folds(options), {}, [], []
     header = ["sampler", "h", *(f"fold {i}" for i in range(1, 6)), "mean", "mean, clipped"]
-    text, number = "", SIZES[options.full].mode
+    number = SIZES[options.full].mode
     modes = [mode(key, model, fold, number) for key, model, fold in each(options.key, parts)]
     for name in ("SGHMC-CV", "SGHMC", "Gibbs", "SGLD-CV", "SGLD"):
         h, told, fitted = column(options, name, parts, modes)
@@ -196,10 +196,8 @@ def run(options: Options) -> str:
         rmse = np.mean([f.rmse for f in fitted], axis=0)
         lines[name] = ((1 if name == "Gibbs" else EVERY) * np.arange(1, len(rmse) + 1), rmse)
         pilots.append([name, ", ".join(told)])
-        text = table(header, rows) + "\n" + table(["sampler", "pilot runs"], pilots)
-        (options.out / "movielens.md").write_text(text)
+        yield table(header, rows) + "\n" + table(["sampler", "pilot runs"], pilots)
     draw_picture(options.out / "figure5.png", lines)
-    return text
 
 
 def draw_picture(path: Path, lines: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -257,8 +257,8 @@ HEADER = (
 )
 
 
-def lines(key: Any, dim: int, size: Size) -> list[list[str]]:
-    """The lines of the table of one dimension."""
+def lines(key: Any, dim: int, size: Size) -> Iterator[list[str]]:
+    """The lines of the table of one dimension, one by one."""
     keys = iter(jax.random.split(key, 12))
     problem = simulated(next(keys), size.items, dim)
     fit = problem.fit
@@ -268,20 +268,23 @@ def lines(key: Any, dim: int, size: Size) -> list[list[str]]:
     peer = nuts(next(keys), problem, *size.nuts)
     slow = float(np.min(ess(peer.trace))) / peer.seconds
     judged = (reference.trace, slow, problem)
-    rows = [line("NUTS", peer, *judged), line("HMC, whitened", reference, *judged)]
+    yield line("NUTS", peer, *judged)
+    yield line("HMC, whitened", reference, *judged)
     for name, column in columns(next(keys), problem).items():
-        rows.append(line(name, tuned(next(keys), problem, column, size), *judged))
-        print(" | ".join(rows[-1]), flush=True)
+        yield line(name, tuned(next(keys), problem, column, size), *judged)
     ula = sgld(Minibatch(MODEL, Full()), 0.3, space=Euclidean(cholesky=fit.space.cholesky))
     full = drawn(next(keys), problem, ula, size.passes, 4, "h = 0.3")
-    rows.append(line("ULA, whitened", full, *judged))
-    return rows
+    yield line("ULA, whitened", full, *judged)
 
 
-def run(options: Options) -> str:
-    size, parts = SIZES[options.full], []
+def run(options: Options) -> Iterator[str]:
+    """A table for each number of coefficients."""
+    size, before = SIZES[options.full], ""
     for dim in size.dims:
-        shown = table(HEADER, lines(options.key, dim, size))
-        parts.append(f"d = {dim}, N = {size.items}\n\n{shown}")
-        (options.out / "table2.md").write_text("\n".join(parts))  # known so far
-    return "\n".join(parts)
+        rows, text = [], ""
+        for row in lines(options.key, dim, size):
+            rows.append(row)
+            print(" | ".join(row), flush=True)
+            text = f"{before}d = {dim}, N = {size.items}\n\n{table(HEADER, rows)}"
+            yield text
+        before = text + "\n"

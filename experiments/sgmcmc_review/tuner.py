@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -99,7 +99,10 @@ def cost(tuned: Tuned, target: Target) -> tuple[float, float]:
     return tuned.evaluations, tuned.evaluations + judged
 
 
-def run(options: Options) -> str:
+def run(options: Options) -> Iterator[str]:
+    """A table, and a picture of each target's searches."""
+    header = ["target", "search", "step size", "best of the judge", "KSD, ratio"]
+    header += ["cost, ratio", "with judging"]
     rows = []
     for i, make in enumerate((poisson, student, two_modes)):
         key = jax.random.fold_in(options.key, i)
@@ -120,7 +123,5 @@ def run(options: Options) -> str:
                     *(f"{share:.2f}" for share in shares),
                 ]
             )
+        yield table(header, rows)
         halved.plot().figure.savefig(options.out / f"tuner_{i}.png")
-    header = ["target", "search", "step size", "best of the judge", "KSD, ratio"]
-    header += ["cost, ratio", "with judging"]
-    return table(header, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -72,18 +73,16 @@ SIZES = {
 }
 
 
-def run(options: Options) -> str:
-    """A table; each row is written as soon as it is known."""
+def run(options: Options) -> Iterator[str]:
+    """A table."""
     train, test = returns(options)
     size = SIZES[options.full]
     rows, first = [["one normal law", "", "", "", "", f"{constant(train, test):.4f}", "", ""]], None
 
     def add(name: str, drawn: Drawn) -> str:
         rows.append(described(options, name, drawn, train, test, size.particles))
-        text = table(HEADER, rows)
-        (options.out / "volatility.md").write_text(text)
         print(*rows[-1], flush=True)
-        return text
+        return table(HEADER, rows)
 
     for i, some in enumerate(size.windows):
         window = Window(some.length, some.buffer, num_windows=some.number)
@@ -92,7 +91,7 @@ def run(options: Options) -> str:
         key = jax.random.fold_in(options.key, i)
         drawn = run_chains(key, kernel, START, train, size.steps, 10)
         first = drawn.trace if first is None else first
-        add(
+        yield add(
             f"sghmc, {some.number} windows of {some.length}, buffer {some.buffer}, "
             f"{some.particles} particles",
             drawn,
@@ -100,7 +99,7 @@ def run(options: Options) -> str:
     kernel = particle_metropolis(first, size.particles)
     start = jax.tree.map(lambda x: jnp.mean(x), first)
     drawn = run_chains(options.key, kernel, start, train, size.exact, 1)
-    return add(f"particle Metropolis, {size.particles} particles", drawn)
+    yield add(f"particle Metropolis, {size.particles} particles", drawn)
 
 
 def returns(options: Options) -> tuple[Array, Array]:
