@@ -62,7 +62,6 @@ def noise(grad, data, start):
 def main():
     data = problem()
     mode = find_mode(KEY, MODEL, jnp.zeros(DIM), data)
-    mode = getattr(mode, "position", mode)
     labels = np.asarray(data[1], int)
     best = optimal_probabilities(MODEL, mode, data)
     lengths = jnp.sum(data[0] ** 2, axis=1)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import matplotlib
 
 matplotlib.use("Agg")
@@ -22,6 +23,7 @@ from jaxtyping import Array  # noqa: E402
 from scipy import sparse  # noqa: E402
 
 from sgmc_jax import Dist, Kernel, sample  # noqa: E402
+from sgmc_jax.evaluation import NewItems  # noqa: E402
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333", "#999999")
 
@@ -120,6 +122,41 @@ def newsgroups(folder: Path) -> Newsgroups:
     words = np.array(bytes(file["vocab"]).decode().split("\n"))[:width]
     labels = file["train_label"], file["test_label"]
     return Newsgroups(part("train_"), part("test_"), *labels, words, np.isin(words, known.split()))
+
+
+def abstracts(folder: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """Word counts of abstracts of computer science without stop words, and the words."""
+    what = "abstracts of computer science as sparse word counts"
+    file = np.load(found(folder, "cs_abstracts_2015_2020.npz", what))
+    cells = (file["data"], file["indices"].astype(int), file["indptr"])
+    return sparse.csr_matrix(cells, shape=tuple(file["shape"])), file["vocab"]
+
+
+def word_lists(counts: sparse.csr_matrix) -> list[np.ndarray]:
+    """Of each row its words, one after another, as often as they are counted."""
+    words = np.repeat(counts.indices.astype(np.int32), counts.data.astype(int))
+    lengths = np.asarray(counts.sum(1)).ravel().astype(int)
+    return np.split(words, np.cumsum(lengths)[:-1])
+
+
+def active(state: Any, info: Any) -> Array:
+    """Of each draw the number of clusters, features or topics in use."""
+    return info.active
+
+
+def held_out_features(items: np.ndarray, noise: float, most: int = 8) -> Callable:
+    """`(state, info) -> (features, log density of a held-out item)`.
+
+    Of the last draws' `most` largest features, an item having none besides.
+    """
+
+    def record(state: Any, info: Any) -> tuple[Array, Array]:
+        shared, local = state.position
+        chance = state.sums.counts / (local["features"].shape[0] + 1.0)
+        law = NewItems(shared["parameters"], chance, noise).largest(most)
+        return info.active, jnp.mean(law.log_prob(items))
+
+    return record
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

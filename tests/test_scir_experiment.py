@@ -89,7 +89,7 @@ def corpora(folder):
     vocab = np.frombuffer("\n".join(words).encode(), np.uint8)
     groups = {part + "label": np.zeros(60, int) for part in ("train_", "test_")}
     np.savez(folder / "newsgroups20.npz", vocab=vocab, **both, **groups)
-    np.savez(folder / "cs_abstracts_2015_2020.npz", **parts)
+    np.savez(folder / "cs_abstracts_2015_2020.npz", vocab=np.array(words), **parts)
     (folder / "vocab_gutenberg_7702.txt").write_text("\n".join(words[1:]))
     return counts
 

@@ -74,9 +74,8 @@ def measure(
         chains[name] = sample(key, kernel, start, items, **part, **args)
     for name in ROUNDS * list(kernels):
         size = steps[name] // ROUNDS
-        while (
-            True
-        ):  # until no slots are added, and nothing is compiled, in the steps that are timed
+        # until no slots are added, and nothing is compiled, in the steps that are timed
+        while True:
             before, began = chains[name], time.process_time()
             part = {"num_steps": size, "chunk": size}
             after = sample(key, kernels[name][0], before, items, **part, **args)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from scipy import sparse
 
 from sgmc_jax import sample
 from sgmc_jax.bnp import BetaProcess, DirichletCategorical, Groups, slice_bnb
@@ -18,7 +19,7 @@ from sgmc_jax.bnp.slice_bnb import SliceBNB
 from sgmc_jax.diagnostics import ess
 from sgmc_jax.evaluation import bnb_proportions, perplexity, topic_counts, word_distributions
 
-from ..common import Options, curves, load, table
+from ..common import Options, curves, load, table, word_lists
 from .superposition import superposition_bnb
 
 PROCESS, ETA = BetaProcess(1.0, 1.1), 0.1
@@ -41,15 +42,13 @@ def corpus(options: Options, name: str, num: int, venue: str | None = None) -> C
     at random; of all words 30 % are held out. Documents of fewer than ten such words are left out.
     """
     data = load(options, f"{name}.npz", f"{name}, rows of counts and a vocabulary")
-    counts, indices, begins = (data[part] for part in ("data", "indices", "indptr"))
+    counts = sparse.csr_matrix(tuple(data[part] for part in ("data", "indices", "indptr")))
     rng = np.random.default_rng(0)
-    of_venue = np.arange(len(begins) - 1)
+    of_venue = np.arange(counts.shape[0])
     if venue is not None:
         of_venue = np.flatnonzero(data["venue_name"][data["venue"]] == venue)
     chosen = rng.permutation(of_venue)[:num]
-    rows = [slice(begins[i], begins[i + 1]) for i in chosen]
-    documents = [np.repeat(indices[r].astype(int), counts[r].astype(int)) for r in rows]
-    documents = [rng.permutation(words)[:LONGEST] for words in documents]
+    documents = [rng.permutation(words)[:LONGEST] for words in word_lists(counts[chosen])]
     often = np.bincount(np.concatenate(documents)) > RAREST * min(1, num / 200)
     place = np.cumsum(often) - 1
     kept = [place[words[often[words]]].astype(np.int32) for words in documents]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from sgmc_jax.bnp import (
     BetaBernoulli,
@@ -18,20 +16,19 @@ from sgmc_jax.bnp import (
     slice_crm,
     slice_features,
 )
-from sgmc_jax.evaluation import NewItems
 from sgmc_jax.pictures import plot_features
 from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
 
-from ..common import Options, load, one_feature, table, timed
+from ..common import Options, held_out_features, load, one_feature, table, timed
 
-NOISE, TEST, MOST = 0.25, 500, 8
+NOISE, TEST = 0.25, 500
 
 
 def run(options: Options) -> Iterator[str]:
     """A table and images.png, the features of the last draw of `slice_features`."""
     items = load(options, "cambridge_10k.npz", "the 10,000 images as rows `x` of 36 numbers")["x"]
     train, test = jnp.asarray(items[TEST:]), items[:TEST]
-    num = 400 if options.full else 60
+    num, record = 400 if options.full else 60, held_out_features(test, NOISE)
     process, family = BetaBernoulli(1.0), LinearGaussian(36, NOISE, 1.0)
     series = bondesson(BetaProcess(1.0))
     kernels = {
@@ -41,12 +38,6 @@ def run(options: Options) -> Iterator[str]:
     }
     seeds = seed_features(options.key, process, family, train)
     starts = {"one feature": one_feature(len(train)), "seeds": seeds}
-
-    def record(state: Any, info: Any) -> tuple[Array, Array]:
-        shared, local = state.position
-        chance = state.sums.counts / (local["features"].shape[0] + 1.0)
-        law = NewItems(shared["parameters"], chance, NOISE).largest(MOST)
-        return info.active, jnp.mean(law.log_prob(test))
 
     header = ["start", "sampler", "features", "held-out log density", "ms a step"]
     rows, last = [], {}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +16,11 @@ from sgmc_jax.bnp import (
     seed_features,
     warm_features,
 )
-from sgmc_jax.evaluation import NewItems
 from sgmc_jax.pictures import plot_features
 
-from ..common import Options, curves, one_feature, table, timed
+from ..common import Options, curves, held_out_features, one_feature, table, timed
 
-NOISE, MOST = 0.5, 8
+NOISE = 0.5
 _WARM = 256  # blocks, each of which has births in slots of its own
 PICTURES = """
 .#....  ...###  ......  ......
@@ -85,18 +83,3 @@ def planted_features() -> np.ndarray:
     lines = [line.split() for line in PICTURES.strip().splitlines()]
     pixels = [[[c == "#" for c in row] for row in rows] for rows in zip(*lines)]
     return np.array(pixels, np.float32).reshape(4, 36)
-
-
-def held_out_features(items: np.ndarray, noise: float) -> Callable:
-    """`(state, info) -> (features, log density of a held-out item)`.
-
-    Of the last draws' `MOST` largest features, an item having none besides.
-    """
-
-    def record(state: Any, info: Any) -> tuple[jax.Array, jax.Array]:
-        shared, local = state.position
-        chance = state.sums.counts / (local["features"].shape[0] + 1.0)
-        law = NewItems(shared["parameters"], chance, noise).largest(MOST)
-        return info.active, jnp.mean(law.log_prob(items))
-
-    return record

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +19,7 @@ from sgmc_jax.bnp import (
     hybrid_mixture,
 )
 
-from ..common import Options, table
+from ..common import Options, active, table
 from .common import held_out
 
 CONCENTRATION, CAPACITY = 1.2, 32
@@ -40,10 +39,6 @@ def run(options: Options) -> Iterator[str]:
     for n, p in ((n, p) for n in sizes[1:] for p in blocks):
         spread.append(_held_out(options, n, p))
         yield f"Without data:\n\n{first}\nWith data:\n\n{table(header, spread)}"
-
-
-def _active(state: Any, info: Any) -> jax.Array:
-    return info.active
 
 
 def _num_steps(options: Options, n: int, blocks: int) -> int:
@@ -79,7 +74,7 @@ def _clusters(options: Options, n: int, blocks: int) -> list[str]:
             num_steps=num,
             burn_in=num // 5,
             num_chains=4,
-            record=_active,
+            record=active,
         )
         cells.append(_mean(run.trace))
     return [f"{n:,}", str(blocks), f"{exact:.3f}", *cells]

@@ -23,7 +23,7 @@ from sgmc_jax.bnp import (
     uncollapsed_mixture,
 )
 
-from ..common import Options, table
+from ..common import Options, active, table
 from .common import planted_mixture
 
 DIM, CLUSTERS, BLOCKS, CAPACITY, STEPS = 8, 20, 32, 64, 10
@@ -82,7 +82,7 @@ def _work(devices: int, n: int, requests: Iterable[str]) -> None:
         "uncollapsed": uncollapsed_mixture(*parts, tail=5, capacity=CAPACITY),
         "slice (Ge et al.)": slice_mixture(*parts, capacity=CAPACITY),
     }
-    go = partial(sample, num_steps=STEPS, chunk=STEPS, engine=ShardMap(devices), record=_active)
+    go = partial(sample, num_steps=STEPS, chunk=STEPS, engine=ShardMap(devices), record=active)
     for _ in requests:
         times = {}
         for name, kernel in kernels.items():
@@ -90,10 +90,6 @@ def _work(devices: int, n: int, requests: Iterable[str]) -> None:
             go(jax.random.key(0), kernel, start, items)
             times[name] = 1e3 * (time.perf_counter() - began) / STEPS
         print(json.dumps(times), flush=True)
-
-
-def _active(state: Any, info: Any) -> jax.Array:
-    return info.active
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from jaxtyping import Array
 from scipy import sparse
 
 from sgmc_jax import sample
@@ -21,7 +20,7 @@ from sgmc_jax.evaluation import (
 )
 
 from .. import common
-from ..common import Options, load, table
+from ..common import Options, active, load, table, word_lists
 
 ETA, DRAWS, THIN, LONGEST = 0.1, 10, 5, 200
 
@@ -39,13 +38,13 @@ def run(options: Options) -> Iterator[str]:
     )
     first = np.random.default_rng(1).integers(0, 60, groups.items.shape).astype(np.int32)
     burn_in = 200 if options.full else 150
-    run = sample(options.key, kernel, first, groups, num_steps=1, record=_active)
+    run = sample(options.key, kernel, first, groups, num_steps=1, record=active)
     began = time.process_time()
-    run = sample(options.key, kernel, run, groups, num_steps=burn_in, record=_active)
+    run = sample(options.key, kernel, run, groups, num_steps=burn_in, record=active)
     seconds = time.process_time() - began
     densities = []
     for _ in range(DRAWS):
-        run = sample(options.key, kernel, run, groups, num_steps=THIN, record=_active)
+        run = sample(options.key, kernel, run, groups, num_steps=THIN, record=active)
         densities.append(predictive(run.state, held))
     num_words = sum(map(len, train))
     speed = num_words * burn_in / seconds / 1e6
@@ -68,10 +67,6 @@ def predictive(state: Any, documents: list[np.ndarray]) -> np.ndarray:
     return np.concatenate([row[:size] for row, size in zip(chances, told.size)])
 
 
-def _active(state: Any, info: Any) -> Array:
-    return info.active
-
-
 def _first_words(state: Any, vocabulary: np.ndarray) -> str:
     stats = state.sums.statistics
     words = top_words(stats.total, vocabulary, counts=stats.count)[:10]
@@ -82,18 +77,11 @@ def _reuters(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
     data = load(options, "reuters395.npz", "395 Reuters documents, rows of counts")
     cells = data["data"], data["indices"], data["indptr"]
     shape = len(data["indptr"]) - 1, len(data["vocab"])
-    return _rows(sparse.csr_matrix(cells, shape=shape)), data["vocab"]
+    return word_lists(sparse.csr_matrix(cells, shape=shape)), data["vocab"]
 
 
 def _newsgroups(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
     """20 Newsgroups, of the words of the Gutenberg list; all groups are as wide as the longest."""
     data = common.newsgroups(options.data_dir)
-    rows = _rows(data.train[:, data.known])
+    rows = word_lists(data.train[:, data.known])
     return [row for row in rows if 1 < len(row) <= LONGEST], data.words[data.known]
-
-
-def _rows(counts: sparse.csr_matrix) -> list[np.ndarray]:
-    counts, indices, begins = counts.data, counts.indices, counts.indptr
-    words = np.repeat(indices.astype(np.int32), counts.astype(int))
-    ends = np.concatenate([[0], np.cumsum(counts.astype(int))])[begins]
-    return np.split(words, ends[1:-1])

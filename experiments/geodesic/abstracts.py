@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import sparse
 
-from ..common import Options, load
+from .. import common
+from ..common import Options
 from .topics import RARE, Corpus, Settings, compare
 
 TEST = 1_000
@@ -22,12 +22,10 @@ def run(options: Options) -> Iterator[str]:
 
 def abstracts(options: Options) -> Corpus:
     """A random split; stop words were left out by the corpus."""
-    file = load(options, "cs_abstracts_2015_2020.npz", "the abstracts as sparse word counts")
-    cells = (file["data"], file["indices"].astype(int), file["indptr"])
-    counts = sparse.csr_matrix(cells, shape=tuple(file["shape"]))
+    counts, words = common.abstracts(options.data_dir)
     order = np.random.default_rng(0).permutation(counts.shape[0])
     if not options.full:
         order = order[: 5 * TEST]
     test, train = counts[order[:TEST]], counts[order[TEST:]]
     kept = np.asarray((train > 0).sum(0)).ravel() >= RARE
-    return Corpus(train[:, kept], test[:, kept], file["vocab"][kept])
+    return Corpus(train[:, kept], test[:, kept], words[kept])

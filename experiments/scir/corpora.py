@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
-from scipy import sparse
 
 from .. import common
 
@@ -30,33 +29,23 @@ class Corpus(NamedTuple):
 def newsgroups(folder: Path, num_documents: int | None, num_held_out: int) -> Corpus:
     """The bydate split, with the words of the online LDA vocabulary."""
     data, rng = common.newsgroups(folder), np.random.default_rng(0)
-    return _corpus(
-        _documents(data.train, rng.permutation(data.train.shape[0])[:num_documents]),
-        _documents(data.test, rng.permutation(data.test.shape[0])[: 2 * num_held_out]),
-        data.known,
-    )
+    train = rng.permutation(data.train.shape[0])[:num_documents]
+    held_out = rng.permutation(data.test.shape[0])[: 2 * num_held_out]
+    words = common.word_lists
+    return _corpus(words(data.train[train]), words(data.test[held_out]), data.known)
 
 
 def abstracts(folder: Path, num_documents: int | None, num_held_out: int) -> Corpus:
     """A random split, all words; stop words were left out by the corpus."""
-    what = "abstracts of computer science as sparse word counts"
-    file = np.load(common.found(folder, "cs_abstracts_2015_2020.npz", what))
-    cells = (file["data"], file["indices"].astype(int), file["indptr"])
-    rows = sparse.csr_matrix(cells, shape=tuple(file["shape"]))
+    rows, _ = common.abstracts(folder)
     order = np.random.default_rng(0).permutation(rows.shape[0])
     held_out, train = np.split(order, [2 * num_held_out])
     known = np.ones(rows.shape[1], bool)
-    return _corpus(_documents(rows, train[:num_documents]), _documents(rows, held_out), known)
+    words = common.word_lists
+    return _corpus(words(rows[train[:num_documents]]), words(rows[held_out]), known)
 
 
 CORPORA = {"newsgroups": newsgroups, "abstracts": abstracts}
-
-
-def _documents(rows: sparse.csr_matrix, which: np.ndarray) -> list[np.ndarray]:
-    """The words of the documents in these rows."""
-    values, columns, starts = rows.data, rows.indices, rows.indptr
-    parts = (slice(starts[i], starts[i + 1]) for i in which)
-    return [np.repeat(columns[part], values[part]) for part in parts]
 
 
 def _corpus(train: list[np.ndarray], held_out: list[np.ndarray], known: np.ndarray) -> Corpus:

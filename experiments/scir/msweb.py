@@ -20,6 +20,7 @@ from sgmc_jax import sample, scan_kernel
 from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
 
 from .. import common
+from ..common import active
 
 USERS, PAGES = 32_711, 294
 BATCH, START = 4_000, 20  # users in a batch, clusters to begin with
@@ -174,11 +175,7 @@ def seconds_a_pass(results: dict[str, Result], visits: Visits) -> dict[str, floa
 @partial(jax.jit, static_argnums=4)
 def _steps(key: Any, kernel: Any, state: Any, data: Any, num_steps: int, made: Any) -> Any:
     # past the warm start, as the state is
-    return scan_kernel(key, kernel, state, data, num_steps, _active, first_step=made)[1]
-
-
-def _active(state: Any, info: Any) -> Any:
-    return info.active
+    return scan_kernel(key, kernel, state, data, num_steps, active, first_step=made)[1]
 
 
 def tuned(results: Sequence[Result]) -> Result:
