@@ -59,8 +59,9 @@ from .kernels import (
     sgrld,
     sgrld_simplex,
 )
+from .linear_model import LinearModel
 from .mirrors import Mirror, PositiveMirror, SimplexMirror
-from .model import FunctionModel, LinearModel, Model, Summand
+from .model import FunctionModel, Model, Summand
 from .models import from_numpyro
 from .run import Moments, Run, RunInfo
 from .sample import sample, scan_kernel

@@ -32,6 +32,7 @@ LAYERS = [
         "convex_sets",
         "mirrors",
         "model",
+        "linear_model",
         "combinators",
         "spaces",
         "transitions",

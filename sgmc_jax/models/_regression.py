@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PyTree
 from .. import _checks
 from .._frames import without_frames
 from .._types import Data, Position
-from ..model import LinearModel
+from ..linear_model import LinearModel
 from ._predictive import as_draws, log_loss, mean_response
 
 

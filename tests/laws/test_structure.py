@@ -302,7 +302,7 @@ def single(key):
 
 
 def test_the_precision_law_sees_a_plain_product(monkeypatch):
-    monkeypatch.setattr("sgmc_jax.model.product", jnp.matmul)
+    monkeypatch.setattr("sgmc_jax.linear_model.product", jnp.matmul)
     case = next(case for case in CASES if case.name == "sgld linear")
     with pytest.raises(AssertionError, match="model"):
         test_matrix_products_are_in_full_precision(case)
