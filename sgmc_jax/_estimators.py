@@ -53,6 +53,8 @@ class Estimator(eqx.Module):
     """Whether the noise is new in each step, as noise that is subtracted must be."""
     anchored: ClassVar[bool] = False
     """Whether it was given a sum over all items, of which a shard has some."""
+    differentiable: ClassVar[bool] = True
+    """Whether the derivatives of an estimate in the position are those of its expectation."""
 
     @property
     def cost(self) -> Cost | None:

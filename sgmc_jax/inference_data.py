@@ -15,7 +15,6 @@ from jaxtyping import Array, Float, PyTree
 from ._frames import without_frames
 from ._types import Data, Position
 from .model import Model
-from .models.series import is_series
 from .named import named
 
 _DIVERGED = 1_000.0  # an error of the energy, in nats, as in Stan
@@ -117,8 +116,7 @@ def _densities(
 @eqx.filter_jit
 def _mapped(model: Model, positions: PyTree, data: Data) -> tuple[Array, Array | None]:
     def one(position: Position) -> tuple[Array, Array | None]:
-        series = is_series(model)
-        items = None if series else model.loglik_batch(position, data)
+        items = None if model.of_series else model.loglik_batch(position, data)
         return model.logdensity(position, data), items
 
     return jax.lax.map(one, positions)

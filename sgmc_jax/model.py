@@ -23,6 +23,9 @@ from .collective import leading_axis
 class ItemSum(eqx.Module):
     """A quantity `prior(x) + sum_i term_i(x)` to be estimated from minibatches."""
 
+    differentiable: ClassVar[bool] = True
+    """Whether the derivatives of the terms in the position are those of what they stand for."""
+
     @abstractmethod
     def prior(self, position: Position) -> Estimate:
         """The prior term."""
@@ -62,6 +65,9 @@ class Model(ItemSum):
         >>> FunctionModel(lambda x: -(x @ x)).score(jnp.array([1.0, 2.0]), None).tolist()
         [-2.0, -4.0]
     """
+
+    of_series: ClassVar[bool] = False
+    """Whether the items are windows of a series, so that the data are its rows in their order."""
 
     @abstractmethod
     def logprior(self, position: Position) -> Array:

@@ -91,6 +91,14 @@ class Transformed(Model):
             is_leaf=lambda c: not isinstance(c, dict | list | tuple),
         )
 
+    @property
+    def of_series(self) -> bool:
+        return self.model.of_series
+
+    @property
+    def differentiable(self) -> bool:
+        return self.model.differentiable
+
     def constrain(self, position: Position) -> Position:
         """The model's position of unconstrained numbers, or of any number of draws of them.
 

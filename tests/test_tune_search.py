@@ -6,15 +6,20 @@ import numpy as np
 import pytest
 
 from sgmc_jax import (
+    SAGA,
     SVRG,
+    AllReduce,
     ControlVariate,
+    EmpiricalFisher,
     Full,
     FunctionModel,
     Kernel,
     Minibatch,
     Stratified,
+    Transformed,
     Uniform,
     Weighted,
+    Window,
     cycle,
     hmc,
     repeat,
@@ -25,6 +30,8 @@ from sgmc_jax import (
     thin,
 )
 from sgmc_jax.diagnostics import ksd
+from sgmc_jax.gradients.extended import Extended
+from sgmc_jax.models import HiddenMarkov, NormalEmission
 from sgmc_jax.tune import grid_search, judge, successive_halving
 from tests.laws.moments import check_mean
 
@@ -280,3 +287,39 @@ def test_more_chains_than_the_judge_takes_draws(num_chains):
     options = {"budget": spent, "num_chains": num_chains, "max_draws": 20}
     tuned = grid_search(KEY, TARGET, langevin, setting, **ON_TARGET, **options)
     assert tuned.evaluations == spent
+
+
+REGIMES = HiddenMarkov(2, NormalEmission())
+
+
+@pytest.mark.parametrize("search", [grid_search, successive_halving])
+def test_a_series_has_a_scale_of_its_own(search):
+    """By derivatives of all of it: those of its windows' gradients are not of the log density."""
+    emission = {"mean": jnp.array([-1.0, 1.0]), "log_scale": jnp.zeros(2)}
+    start = REGIMES.position(jnp.array([[0.9, 0.1], [0.2, 0.8]]), emission)
+    _, series = REGIMES.simulate(KEY, start, 50)
+    make = lambda step_size: sgld(Minibatch(REGIMES, Window(None)), step_size)
+    args = {"position": start, "data": series, "budget": 10_000, "num_chains": 2}
+    tuned = search(KEY, REGIMES, make, {"step_size": [1e-3, 1e-4]}, **args)
+    assert all(np.isfinite(arm.ksd) for arm in tuned.arms)
+    by_windows = Minibatch(REGIMES, Window(None))
+    with pytest.raises(ValueError, match="scale must be given.*HiddenMarkov has no derivatives"):
+        search(KEY, by_windows, make, {"step_size": [1e-3]}, **args)
+
+
+@pytest.mark.parametrize("model", [REGIMES, Transformed(REGIMES, "real")])
+def test_what_hides_states_is_declared_by_all_that_is_around_it(model):
+    assert model.of_series and not ITEMS.of_series
+    inner, position = Minibatch(model, Window(3)), jnp.zeros(2)
+    own, rows = Minibatch(ITEMS, Uniform(3)), Minibatch(model, Uniform(3))
+    for make, grad in [
+        (lambda grad: grad, inner),
+        (lambda grad: ControlVariate(grad, position), inner),
+        (lambda grad: SVRG(grad, every=2), inner),
+        (SAGA, rows),
+        (AllReduce, inner),
+        (EmpiricalFisher, inner),
+        (lambda grad: Extended(grad, jnp.sum), inner),
+        (lambda grad: ControlVariate(AllReduce(grad), position), inner),
+    ]:
+        assert not make(grad).differentiable and make(own).differentiable

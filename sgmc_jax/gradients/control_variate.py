@@ -117,6 +117,10 @@ class ControlVariate(BatchEstimator):
         return self.inner.independent
 
     @property
+    def differentiable(self) -> bool:
+        return self.inner.differentiable
+
+    @property
     def streams(self) -> bool:
         return self.inner.streams
 

@@ -61,10 +61,16 @@ class Curvature(Wrapper):
 
 def require_derivatives(estimator: Estimator) -> None:
     """Raise unless the estimate's derivatives are those of its expectation."""
-    declares = lambda x: hasattr(x, "differentiable")
-    for part in jax.tree.leaves(estimator, is_leaf=declares):
-        if not getattr(part, "differentiable", True):
-            raise TypeError(
-                f"the gradient of {type(part).__name__} has no derivatives: the laws of its hidden "
-                "variables stay as they are when the position moves"
-            )
+    if not estimator.differentiable:
+        raise TypeError(
+            f"the gradient of {_hiding(estimator)} has no derivatives: the laws of its hidden "
+            "variables stay as they are when the position moves"
+        )
+
+
+def _hiding(part: Any) -> str:
+    """The name of the innermost part that says so."""
+    for inner in (getattr(part, "inner", None), getattr(part, "model", None)):
+        if not getattr(inner, "differentiable", True):
+            return _hiding(inner)
+    return type(part).__name__

@@ -88,6 +88,10 @@ class Minibatch(OfBatches, BatchEstimator):
     batcher: Batcher
     measures_noise: ClassVar[bool] = True
 
+    @property
+    def differentiable(self) -> bool:
+        return self.model.differentiable
+
     def __check_init__(self):
         if not isinstance(self.model, ItemSum):
             raise TypeError(

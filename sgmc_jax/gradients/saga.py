@@ -111,6 +111,10 @@ class SAGA(Estimator):
         return self.inner.independent
 
     @property
+    def differentiable(self) -> bool:
+        return self.inner.differentiable
+
+    @property
     def renewal(self) -> Cost:
         return self.inner.renewal.plus(Cost(passes=1))
 

@@ -75,6 +75,10 @@ class SVRG(Estimator):
         return self.inner.independent
 
     @property
+    def differentiable(self) -> bool:
+        return self.inner.differentiable
+
+    @property
     def renewal(self) -> Cost:
         return self.inner.renewal.plus(Cost(passes=1))
 

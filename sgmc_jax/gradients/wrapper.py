@@ -38,6 +38,10 @@ class Wrapper(Estimator):
         return self.inner.anchored
 
     @property
+    def differentiable(self) -> bool:
+        return self.inner.differentiable
+
+    @property
     def renewal(self) -> Cost:
         return self.inner.renewal
 

@@ -19,7 +19,7 @@ from ..batching import Full, Uniform, Window
 from ..collective import leading_axis
 from ..gradients import Minibatch
 from ..model import Model
-from ..models.series import SeriesModel, is_series
+from ..models.series import SeriesModel
 from ..spaces import Euclidean
 from ..transformed import Transformed
 
@@ -36,7 +36,7 @@ def num_items(data: Data) -> int:
 
 def exactly(model: Model) -> Minibatch:
     """The estimator of the gradient from all of the data."""
-    return Minibatch(model, Window(None) if is_series(model) else Full())
+    return Minibatch(model, Window(None) if model.of_series else Full())
 
 
 class WholeSeries(Model):
@@ -56,7 +56,7 @@ class WholeSeries(Model):
 
 def curved(model: Model, data: Data) -> tuple[Model, Data]:
     """The model, and its data, whose gradients have the derivatives of the log density."""
-    if isinstance(model, Transformed) and is_series(model):
+    if isinstance(model, Transformed) and model.of_series:
         inner, data = curved(model.model, data)
         return eqx.tree_at(lambda own: own.model, model, inner), data
     if isinstance(model, SeriesModel):

@@ -15,7 +15,6 @@ from ..batching import Given
 from ..gradients import ControlVariate, Minibatch
 from ..kernels import hmc, sghmc
 from ..model import Model
-from ..models.series import is_series
 from .curvature import curved, diagonal, exactly, largest, num_items, on_batch
 from .laplace import Laplace, laplace
 from .noise import choose_batcher, noise_of_batches
@@ -102,7 +101,7 @@ def default_kernel(
     if passes is not None:
         return _of_batches(noise_key, model, fit, passes)
     size = num_items(data)
-    if size >= _FEW_ITEMS and not is_series(model):
+    if size >= _FEW_ITEMS and not model.of_series:
         step_size = _stable(noise_key, on_batch(model, data), fit, data)
         batcher = choose_batcher(noise_key, model, fit, data, 2 * _FRICTION * _EXCESS / step_size)
         if 4 * batcher.cost.items < size:

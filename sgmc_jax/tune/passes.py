@@ -20,7 +20,6 @@ from ..batching import Given
 from ..collective import Shard, leading_axis
 from ..gradients import Minibatch
 from ..model import Model
-from ..models.series import is_series
 from ..runner.stream import as_batch, check_like, of_one_item, padded, passes_of
 from .curvature import ENOUGH
 
@@ -146,10 +145,13 @@ def passes_to_tune(model: Model, data: Data) -> Callable[[], Iterator] | None:
     """The passes over streamed data, or `None` if the data are arrays.
 
     Raises:
-        TypeError: if the data are streamed and have no passes, or are a series.
+        TypeError: if the model is none, or the data are streamed and have no passes, or are a
+            series.
     """
+    if not isinstance(model, Model):
+        raise TypeError(f"model must be a Model, got {type(model).__name__}")
     passes = passes_of(data)
-    if passes is not None and is_series(model):
+    if passes is not None and model.of_series:
         raise TypeError(f"data must be arrays for {type(model).__name__}, whose rows have an order")
     if passes is None and (callable(data) or isinstance(data, Iterator)):
         raise TypeError(

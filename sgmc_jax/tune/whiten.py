@@ -71,8 +71,6 @@ def whiten(model: Model, mode: Position, data: Data = None, *, dense: bool = Tru
         Neal (2011), MCMC using Hamiltonian dynamics, section 4.1. `tune.laplace` finds the mode and
         this space together.
     """
-    if not isinstance(model, Model):
-        raise TypeError(f"model must be a Model, got {type(model).__name__}")
     _checks.truth("dense", dense)
     _checks.arrays("mode", mode)
     data = without_frames("data", data)

@@ -10,7 +10,7 @@ from .emissions import (
 from .hidden_markov import HiddenMarkov
 from .linear_gaussian import LinearGaussianStateSpace
 from .particles import NonlinearStateSpace, ParticleSmoother
-from .series_model import SeriesModel, is_series
+from .series_model import SeriesModel
 from .stochastic_volatility import StochasticVolatility
 
 __all__ = [
@@ -25,5 +25,4 @@ __all__ = [
     "PoissonEmission",
     "SeriesModel",
     "StochasticVolatility",
-    "is_series",
 ]

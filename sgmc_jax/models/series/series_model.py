@@ -14,7 +14,6 @@ from ..._types import Position
 from ...batching import SeriesWindow
 from ...collective import leading_axis
 from ...model import Model
-from ...transformed import Transformed
 
 
 class SeriesModel(Model):
@@ -48,6 +47,7 @@ class SeriesModel(Model):
         3.0
     """
 
+    of_series: ClassVar[bool] = True
     differentiable: ClassVar[bool] = False  # in gradients the states' laws stand still
 
     @abstractmethod
@@ -102,16 +102,3 @@ def check_shapes(name: str, position: Any, wanted: PyTree) -> None:
     same = jax.tree.structure(got, is_leaf=is_shape) == jax.tree.structure(wanted, is_leaf=is_shape)
     if not same or got != wanted:
         raise ValueError(f"position of {name} must have the shapes {wanted}, got {got}")
-
-
-def is_series(model: Any) -> bool:
-    """Whether it is a model of series, in whatever coordinates.
-
-    Example:
-        >>> from sgmc_jax.models import HiddenMarkov, NormalEmission
-        >>> is_series(Transformed(HiddenMarkov(2, NormalEmission()), "real"))
-        True
-    """
-    while isinstance(model, Transformed):
-        model = model.model
-    return isinstance(model, SeriesModel)
