@@ -72,7 +72,7 @@ def with_keys(function: Callable, *args: Any) -> Any:
     try:
         return function(*args)
     except TypeError as error:
-        if "PRNG key" not in str(error) or "Keys" not in str(error):
+        if not mistook_keys(error):
             raise
         frames = [frame.f_locals.get("self") for frame, _ in traceback.walk_tb(error.__traceback__)]
         owner = [x for x in frames if isinstance(x, eqx.Module)][-1:]
@@ -81,3 +81,8 @@ def with_keys(function: Callable, *args: Any) -> Any:
             f"{name} takes its key for a JAX key, but it is Keys(noise, batch, count): draw "
             "with as_keys(key).noise, and a batcher with as_keys(key).batch"
         ) from error
+
+
+def mistook_keys(error: TypeError) -> bool:
+    """Whether it is JAX's, of `Keys` where it wants a key."""
+    return "PRNG key" in str(error) and "Keys" in str(error)

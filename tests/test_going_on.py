@@ -21,6 +21,7 @@ from sgmc_jax import (
     FunctionModel,
     Given,
     Kernel,
+    Keys,
     Minibatch,
     Uniform,
     Vmap,
@@ -164,6 +165,30 @@ def test_an_init_of_ones_own_may_take_its_key_for_one_of_jaxs():
     )
     before = sample(KEY, kernel(0.0), jnp.zeros(()), None, num_steps=2)
     assert sample(KEY, kernel(1.0), before, None, num_steps=1).trace[0] != 0
+
+
+class Failing(Kernel):
+    """Whose `init` fails where it is given `Keys`, in its own words or as JAX does."""
+
+    scale: jax.Array
+    own: bool = eqx.field(static=True)
+
+    def init(self, key, position, data):
+        if self.own and isinstance(key, Keys):
+            raise TypeError("a fault of its own")
+        return Counter(position + self.scale * jax.random.normal(key))
+
+    def step(self, key, state, data):
+        return state, None
+
+
+def test_an_error_of_an_init_of_ones_own_is_told_as_it_is():
+    """It was asked again with another key, and what was told was a second failure, or none."""
+    make = lambda scale, own: Failing(jnp.asarray(scale), own)
+    before = sample(KEY, make(0.0, False), jnp.zeros(()), None, num_steps=2)
+    with pytest.raises(TypeError, match="a fault of its own"):
+        sample(KEY, make(1.0, True), before, None, num_steps=1)
+    assert sample(KEY, make(1.0, False), before, None, num_steps=1).trace[0] != 0
 
 
 def test_a_frame_of_several_kinds_is_gone_on_with():

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from .._compiler import quick_options
+from .._functions import mistook_keys
 from .._types import Kernel, as_keys
 from ..collective import Shard
 from ..engines import Pmap, split_items
@@ -229,7 +230,10 @@ def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Progr
         keys = as_keys(key)._replace(count=num_steps)  # what follows a schedule begins there
         try:
             state = kernel.init(keys, place(position, plan), data)
-        except TypeError:  # an `init` of one's own may take its key for one of JAX's
+        except TypeError as error:
+            if not mistook_keys(error):
+                raise
+            # an `init` of one's own may take its key for one of JAX's
             state = kernel.init(key, place(position, plan), data)
         carry, template = begin(kernel, state, data)
         return carry._replace(stopped=stopped), template
