@@ -317,6 +317,14 @@ def one_each(name: str, num: int, capacity: int) -> None:
         )
 
 
+def require_batcher(batcher: Any) -> None:
+    """Raise unless it is a batcher."""
+    if not isinstance(batcher, Batcher):
+        raise TypeError(
+            f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
+        )
+
+
 def _fits(batch_size: int, data: Data) -> None:
     num_items = leading_axis(data.items if isinstance(data, Shard) else data)
     if not jax.tree.leaves(data):

@@ -14,6 +14,7 @@ from .. import _checks, _returned
 from .._estimators import BatchEstimator, Estimate, Estimator
 from .._types import Data, Key, Position, as_keys
 from ..batching import Batch, Batcher
+from ..batching.uniform import require_batcher
 from ..collective import as_shard
 from .allocation import Allocation, as_allocation
 from .kept import KeptLatents, KeptState
@@ -39,10 +40,7 @@ class Counts(Estimator):
         for leaf in jax.tree.leaves(alpha, is_leaf=lambda x: x is None):
             _checks.number("alpha", leaf)
             _checks.positive("alpha", leaf)
-        if not isinstance(batcher, Batcher):
-            raise TypeError(
-                f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
-            )
+        require_batcher(batcher)
         self.allocation = as_allocation(allocate)
         self.alpha = jax.tree.map(_checks.real("alpha"), alpha)
         self.batcher = batcher

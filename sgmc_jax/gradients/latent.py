@@ -11,6 +11,7 @@ from jaxtyping import PyTree
 from .._estimators import BatchEstimator, Estimate, Estimator
 from .._types import Data, Key, Position, as_keys
 from ..batching import Batch, Batcher
+from ..batching.uniform import require_batcher
 from ..model import Model
 from .allocation import Latent
 from .kept import KeptLatents, KeptState
@@ -187,10 +188,7 @@ class LatentTable(Estimator):
 
 
 def _check_parts(model: Any, latent: Any, batcher: Any) -> None:
-    for name, part, kind in (
-        ("model", model, Model),
-        ("latent", latent, Latent),
-        ("batcher", batcher, Batcher),
-    ):
+    for name, part, kind in (("model", model, Model), ("latent", latent, Latent)):
         if not isinstance(part, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(part).__name__}")
+    require_batcher(batcher)

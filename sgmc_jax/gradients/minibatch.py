@@ -16,6 +16,7 @@ from .._functions import with_keys
 from .._types import Data, Key, Keys, Position, as_keys
 from ..arrays import product, weighted_sum
 from ..batching import Batch, Batcher
+from ..batching.uniform import require_batcher
 from ..collective import Shard, as_shard, leading_axis
 from ..contract import Cost
 from ..model import ItemSum
@@ -98,10 +99,7 @@ class Minibatch(OfBatches, BatchEstimator):
                 f"model must be a Model or a Summand, such as FunctionModel(logprior, loglik), "
                 f"got {type(self.model).__name__}"
             )
-        if not isinstance(self.batcher, Batcher):
-            raise TypeError(
-                f"batcher must be a Batcher such as Uniform(100), got {type(self.batcher).__name__}"
-            )
+        require_batcher(self.batcher)
 
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[Batch, PyTree]:
         return drawn(self.batcher, as_keys(key), estate, data)

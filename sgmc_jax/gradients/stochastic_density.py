@@ -14,6 +14,7 @@ from .._estimators import Estimate
 from .._functions import as_function
 from .._types import Data, Key, Position, as_keys
 from ..batching import Batcher
+from ..batching.uniform import require_batcher
 from ..collective import Shard, leading_axis
 from .minibatch import OfBatches, drawn
 
@@ -64,10 +65,7 @@ class StochasticDensity(OfBatches):
         _checks.truth("weighted", weighted)
         arguments = ("position", "items", "weight") if weighted else ("position", "items")
         self.logdensity = as_function(logdensity, "logdensity", arguments)
-        if not isinstance(batcher, Batcher):
-            raise TypeError(
-                f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
-            )
+        require_batcher(batcher)
         self.batcher, self.weighted = batcher, weighted
 
     def estimate(

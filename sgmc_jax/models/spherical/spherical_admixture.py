@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ... import _checks
 from ..._types import Kernel
 from ...batching import Batcher, Full
+from ...batching.uniform import require_batcher
 from ...combinators import gibbs
 from ...gradients import LatentMinibatch, LatentTable, Minibatch
 from ...gradients.kept import KeptLatents
@@ -184,10 +185,7 @@ class SphericalAdmixture(Directions):
             variational inference. The paper ascends along gradients and normalises; the natural
             parameter is moved here, whose fixed points are the same.
         """
-        if not isinstance(batcher, Batcher):
-            raise TypeError(
-                f"batcher must be a Batcher such as Uniform(100), got {type(batcher).__name__}"
-            )
+        require_batcher(batcher)
         _checks.positive("step_size", step_size)
         _checks.whole("ascent_steps", ascent_steps)
         latent = DirichletParameters(self.prior, ascent_steps)
