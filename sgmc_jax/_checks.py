@@ -56,14 +56,15 @@ def number(name: str, value: Any) -> None:
         raise TypeError(f"{name} must be a real number (or an array of them), got {got}")
 
 
-def positive_pair(name: str, value: Any, parts: str) -> tuple[Array, Array] | None:
-    """A prior's two positive numbers, called `parts`; `None` for no prior."""
-    if value is None:
+def positive_pair(name: str, value: Any, parts: str, *, none: bool = True) -> Any:
+    """A prior's two positive numbers, called `parts`; `None`, where allowed, for no prior."""
+    if none and value is None:
         return None
     try:
         first, second = value
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be None or a pair {parts}, got {shown(value)}") from None
+        wanted = "None or " * none + f"a pair {parts}"
+        raise TypeError(f"{name} must be {wanted}, got {shown(value)}") from None
     for part in (first, second):
         positive(name, part)
     return one_number(name, first), one_number(name, second)
@@ -165,9 +166,8 @@ def instance(name: str, kind: type, value: Any, *, none: bool = False) -> Any:
     """`value`; raise unless it is of a kind, or `None` where that is allowed."""
     if isinstance(value, kind) or (none and value is None):
         return value
-    article = "an" if kind.__name__[0] in "AEIO" else "a"
-    wanted = f"None or {article} {kind.__name__}" if none else f"{article} {kind.__name__}"
-    raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")
+    wanted = ("an " if kind.__name__[0] in "AEIO" else "a ") + kind.__name__
+    raise TypeError(f"{name} must be {'None or ' * none}{wanted}, got {type(value).__name__}")
 
 
 def of_kind(name: str, kind: type, *, none: bool = False) -> Callable[[Any], Any]:

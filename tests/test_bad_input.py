@@ -67,7 +67,12 @@ from sgmc_jax.bnp import (
     slice_bnb,
     slice_features,
 )
-from sgmc_jax.transitions import EulerLangevin, FrictionMatrix, MatrixEuler
+from sgmc_jax.transitions import (
+    EulerLangevin,
+    FrictionMatrix,
+    MatrixEuler,
+    PreconditionedLangevin,
+)
 
 KEY = jax.random.key(0)
 ZERO = np.zeros(2, np.float32)
@@ -166,6 +171,12 @@ HYPERPARAMETERS = [
     Case("psgld decay", lambda: psgld(GRAD, 1e-2, decay=1.0), "decay must be below 1, got 1.0"),
     Case("psgld epsilon", lambda: psgld(GRAD, 1e-2, epsilon=0.0), "epsilon must be finite and pos"),
     Case("freeze_after", lambda: psgld(GRAD, 1e-2, freeze_after=0), "freeze_after must be.*0"),
+    Case("2.5", lambda: PreconditionedLangevin(0.9, 1.0, freeze_after=2.5), "freeze_.*whole.*2.5"),
+    Case(
+        "array 2.5",
+        lambda: psgld(GRAD, 1e-2, freeze_after=jnp.array(2.5)),
+        "freeze_after must be a whole number.*2.5",
+    ),
     Case("V beside gamma", lambda: psgld(FISHER, 1e-2, gamma=True), "gamma must be False"),
     Case(
         "V for psgld twice",

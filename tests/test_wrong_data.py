@@ -55,7 +55,7 @@ from sgmc_jax.bnp import (
     slice_crm,
 )
 from sgmc_jax.bnp._starts import start_features
-from sgmc_jax.models import LDA
+from sgmc_jax.models import LDA, NormalEmission, PoissonEmission
 from sgmc_jax.processes import CountLikelihood
 
 KEY = jax.random.key(0)
@@ -129,6 +129,8 @@ PRIORS = [
     Case("prior triple", lambda: PitmanYor(1.0, 0.1, (1, 2, 3)), PAIR + r"\(1, 2, 3\)"),
     Case("mass prior", lambda: BetaBernoulli(1.0, prior=1.0), PAIR + "1.0"),
     Case("group prior", lambda: HierarchicalDirichletProcess(1, 1, group_prior=3), "group_" + PAIR),
+    Case("no prior", lambda: NormalEmission(precision_prior=None), r"a pair \(shape, r.*got None"),
+    Case("no pair", lambda: PoissonEmission(rate_prior=2), r"rate_prior must be a pair.*got 2"),
     Case("noise prior", lambda: LinearGaussian(2, noise_prior=3), r"noise_prior.*\(shape, scale\)"),
     Case("scale", lambda: lognormal(GRAD, "a", 0.1), "scale must be a real number.*'a'"),
     Case("uneven lists", lambda: NormalGamma(2, [1.0, [2.0]]), "mean must have parts of one shape"),

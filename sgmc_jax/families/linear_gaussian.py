@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -30,14 +31,6 @@ class LinearSums(NamedTuple):
     gram: Float[Array, "K K"]
     cross: Float[Array, "K D"]
     square: Float[Array, ""]
-
-
-def _inverse_gamma(name: str, prior: Any) -> tuple[Array, Array] | None:
-    """The shape and scale of an inverse-gamma prior."""
-    pair = _checks.positive_pair(name, prior, "(shape, scale)")
-    return (
-        None if pair is None else (positive_number(name, pair[0]), positive_number(name, pair[1]))
-    )
 
 
 class LinearGaussian(FeatureFamily):
@@ -103,8 +96,9 @@ class LinearGaussian(FeatureFamily):
         self.dim = dim
         self.noise_scale = positive_number("noise_scale", noise_scale)
         self.feature_scale = positive_number("feature_scale", feature_scale)
-        self.noise_prior = _inverse_gamma("noise_prior", noise_prior)
-        self.feature_prior = _inverse_gamma("feature_prior", feature_prior)
+        pair = partial(_checks.positive_pair, parts="(shape, scale)")
+        self.noise_prior = pair("noise_prior", noise_prior)
+        self.feature_prior = pair("feature_prior", feature_prior)
 
     @classmethod
     def from_data(cls, data: Any) -> LinearGaussian:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax.numpy as jnp
-
 from .. import _checks
 from .._estimators import Estimator
 from ..gradients.curvature import Curvature
@@ -110,10 +108,7 @@ def psgld(
     if _checks.certainly(lambda decay: decay >= 1, decay):
         raise ValueError(f"decay must be below 1, got {decay}")
     _checks.positive("epsilon", epsilon)
-    if freeze_after is not None:
-        _checks.whole("freeze_after", freeze_after)
-    frozen = None if freeze_after is None else jnp.asarray(freeze_after, jnp.int32)
     noise = NoiseCovariance(noise_covariance)
-    piece = PreconditionedLangevin(decay, epsilon, temperature, frozen, gamma, noise)
+    piece = PreconditionedLangevin(decay, epsilon, temperature, freeze_after, gamma, noise)
     field = Curvature(grad) if gamma else grad
     return Splitting("L", {"L": piece}, field, step_size, temperature=temperature)

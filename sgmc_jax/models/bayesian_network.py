@@ -111,10 +111,9 @@ class BayesianNetwork(Model):
         default = jax.nn.softmax if loglik is None else _identity
         self.output_response = as_function(response or default, "response", ("output",))
         self.groups = _as_groups(groups, len(jax.tree.leaves(weights)))
-        prior = _checks.positive_pair("precision_prior", precision_prior, "(shape, rate)")
-        if prior is None:
-            raise TypeError("precision_prior must be a pair (shape, rate), got None")
-        self.precision_prior = prior
+        self.precision_prior = _checks.positive_pair(
+            "precision_prior", precision_prior, "(shape, rate)", none=False
+        )
 
     def start(self, network: eqx.Module) -> dict[str, Any]:
         """The position with the weights of `network`, and all precisions one."""

@@ -168,9 +168,9 @@ class MatrixFactorization(Ratings):
         self.noise_precision = _checks.one_number("noise_precision", noise_precision)
         _checks.positive("noise_precision", self.noise_precision)
         self.centre = _checks.one_number("centre", centre)
-        prior = _checks.positive_pair("precision_prior", precision_prior, "(shape, rate)")
-        if prior is None:
-            raise TypeError("precision_prior must be a pair (shape, rate), got None")
+        prior = _checks.positive_pair(
+            "precision_prior", precision_prior, "(shape, rate)", none=False
+        )
         self.hyperprior = NormalGamma(_checks.one_number("mean", mean), *prior)
 
     @property

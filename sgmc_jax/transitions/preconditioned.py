@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
 from .. import _tree
-from .._checks import one_number, positive, scalar, schedule, truth
+from .._checks import is_concrete, scalar, schedule, truth, whole
 from .._types import Position
 from ..random.normal import normal_like
 from ..spaces import Space
@@ -27,7 +28,9 @@ def _as_count(freeze_after: Any) -> Array | None:
     """A number of steps, or `None`."""
     if freeze_after is None:
         return None
-    positive("freeze_after", one_number("freeze_after", freeze_after))
+    if is_concrete(freeze_after):
+        is_array = isinstance(freeze_after, jax.Array | np.ndarray)
+        whole("freeze_after", freeze_after.tolist() if is_array else freeze_after)
     return jnp.asarray(freeze_after, jnp.int32)
 
 

@@ -80,10 +80,9 @@ class NormalEmission(Emission):
 
     def __post_init__(self):
         _checks.positive("scale", self.scale)
-        pair = _checks.positive_pair("precision_prior", self.precision_prior, "(shape, rate)")
-        if pair is None:
-            raise TypeError("precision_prior must be a pair (shape, rate), got None")
-        self.precision_prior = pair
+        self.precision_prior = _checks.positive_pair(
+            "precision_prior", self.precision_prior, "(shape, rate)", none=False
+        )
 
     def logprior(self, parameters: PyTree) -> Array:
         mean, log_scale = _named(self, parameters, "mean"), _named(self, parameters, "log_scale")
@@ -126,10 +125,9 @@ class PoissonEmission(Emission):
     rate_prior: Any = (1.0, 1.0)
 
     def __post_init__(self):
-        pair = _checks.positive_pair("rate_prior", self.rate_prior, "(shape, rate)")
-        if pair is None:
-            raise TypeError("rate_prior must be a pair (shape, rate), got None")
-        self.rate_prior = pair
+        self.rate_prior = _checks.positive_pair(
+            "rate_prior", self.rate_prior, "(shape, rate)", none=False
+        )
 
     def logprior(self, parameters: PyTree) -> Array:
         (a, b), log_rate = self.rate_prior, _named(self, parameters, "log_rate")

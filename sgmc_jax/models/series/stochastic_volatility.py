@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -73,8 +74,9 @@ class StochasticVolatility(NonlinearStateSpace):
             ) from None
         _checks.positive("mean_prior", scale)
         self.mean_prior = (_checks.as_real(mean, "mean_prior"), _checks.as_real(scale))
-        self.persistence_prior = _pair("persistence_prior", persistence_prior, "(a, b)")
-        self.precision_prior = _pair("precision_prior", precision_prior, "(shape, rate)")
+        pair = partial(_checks.positive_pair, none=False)
+        self.persistence_prior = pair("persistence_prior", persistence_prior, "(a, b)")
+        self.precision_prior = pair("precision_prior", precision_prior, "(shape, rate)")
 
     def position(self, *, mean: Any, persistence: Any, scale: Any) -> dict[str, Array]:
         """The position of mu, phi in (-1, 1) and sigma > 0."""
@@ -148,10 +150,3 @@ def _law(position: Position) -> tuple[Array, Array, Array, Array]:
     # 1 - phi^2 = 4 s (1 - s), s the logistic function of 2 artanh phi, does not cancel near 1
     square = 4 * jax.nn.sigmoid(twice) * jax.nn.sigmoid(-twice)
     return position["mean"], phi, scale, scale / jnp.sqrt(square)
-
-
-def _pair(name: str, value: Any, parts: str) -> tuple[Array, Array]:
-    pair = _checks.positive_pair(name, value, parts)
-    if pair is None:
-        raise TypeError(f"{name} must be a pair {parts}, got None")
-    return pair
