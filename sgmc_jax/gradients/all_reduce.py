@@ -75,9 +75,6 @@ class AllReduce(Wrapper, BatchEstimator):
         batch, inner = self.inner.draw(self._local(key), estate.value, data)
         return batch, PerShard(inner)
 
-    def prior(self, position: Position) -> Estimate:
-        return self.inner.prior(position)
-
     def items(self, batch: Any, position: Position) -> Estimate:
         return self.comm.psum(self.inner.items(batch, position))
 
@@ -95,9 +92,6 @@ class AllReduce(Wrapper, BatchEstimator):
 
     def full(self, position: Position, data: Data) -> Estimate:
         return self.comm.psum(self.inner.full(position, data))
-
-    def check(self, position: Position, data: Data) -> None:
-        self.inner.check(position, data)
 
     def _local(self, key: Key) -> Key:
         keys = as_keys(key)

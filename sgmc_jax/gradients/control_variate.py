@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,7 +14,7 @@ from jaxtyping import Array, PyTree
 from .. import _checks, _returned
 from .._estimators import BatchEstimator, Estimate
 from .._types import Data, Key, Position, as_keys
-from ..contract import Cost, times
+from .wrapper import Anchoring
 
 
 class AnchoredState(NamedTuple):
@@ -52,7 +52,7 @@ def _radius(radius: Any) -> Array | None:
     return None if radius is None else _checks.one_number("radius", radius)
 
 
-class ControlVariate(BatchEstimator):
+class ControlVariate(Anchoring, BatchEstimator):
     """The estimate of the difference to a fixed centre, plus the exact sum there.
 
     `value = prior(x) + full(c) + sum_{i in S} weight_i (term_i(x) - term_i(c))`: its covariance is
@@ -93,10 +93,10 @@ class ControlVariate(BatchEstimator):
         equation 8. The prior is exact here and takes no part in the difference.
     """
 
-    inner: BatchEstimator
     centre: Position = eqx.field(converter=_checks.real_tree("centre"))
     radius: Array | None = eqx.field(converter=_radius, default=None)
     anchor: Estimate | None = None
+    evaluations: ClassVar[int] = 2
 
     def __check_init__(self):
         _checks.batch_estimator("inner", self.inner, "ControlVariate")
@@ -113,37 +113,12 @@ class ControlVariate(BatchEstimator):
             _checks.positive("radius", self.radius)
 
     @property
-    def independent(self) -> bool:
-        return self.inner.independent
-
-    @property
-    def differentiable(self) -> bool:
-        return self.inner.differentiable
-
-    @property
-    def streams(self) -> bool:
-        return self.inner.streams
-
-    @property
-    def cost(self) -> Cost | None:
-        return times(2, self.inner.cost)
-
-    @property
-    def renewal(self) -> Cost:
-        return self.inner.renewal.plus(Cost(passes=1))
-
-    @property
     def anchored(self) -> bool:
         return self.anchor is not None or self.inner.anchored
 
     def init(self, key: Key, position: Position, data: Data) -> AnchoredState:
         full = self.inner.full(self.centre, data) if self.anchor is None else self.anchor
         return AnchoredState(self.inner.init(key, position, data), full)
-
-    def refresh(
-        self, key: Key, estate: AnchoredState, position: Position, data: Data
-    ) -> AnchoredState:
-        return estate._replace(inner=self.inner.refresh(key, estate.inner, position, data))
 
     def retarget(
         self, key: Key, estate: AnchoredState, position: Position, data: Data
@@ -159,9 +134,6 @@ class ControlVariate(BatchEstimator):
     def draw(self, key: Key, estate: AnchoredState, data: Data) -> tuple[Any, AnchoredState]:
         batch, inner = self.inner.draw(as_keys(key), estate.inner, data)
         return AnchoredBatch(batch, self.centre, estate.full), estate._replace(inner=inner)
-
-    def prior(self, position: Position) -> Estimate:
-        return self.inner.prior(position)
 
     def items(self, batch: AnchoredBatch, position: Position) -> Estimate:
         def near() -> Estimate:

@@ -31,9 +31,6 @@ class Curvature(Wrapper):
     def __check_init__(self):
         require_derivatives(self.inner)
 
-    def init(self, key: Key, position: Position, data: Data) -> PyTree:
-        return self.inner.init(key, position, data)
-
     def estimate(
         self, key: Key, estate: PyTree, position: Position, data: Data
     ) -> tuple[Estimate, PyTree]:
@@ -48,15 +45,6 @@ class Curvature(Wrapper):
         _, slopes, (estimate, after) = jax.jvp(value, (position,), (signs,), has_aux=True)
         curvature = jax.tree.map(lambda s, slope: s * slope, signs, slopes)
         return estimate._replace(curvature=curvature), after
-
-    def refresh(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
-        return self.inner.refresh(key, estate, position, data)
-
-    def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
-        return self.inner.retarget(key, estate, position, data)
-
-    def check(self, position: Position, data: Data) -> None:
-        self.inner.check(position, data)
 
 
 def require_derivatives(estimator: Estimator) -> None:

@@ -133,9 +133,3 @@ class EmpiricalFisher(Wrapper):
         self, key: Key, estate: FisherState, position: Position, data: Data
     ) -> FisherState:
         return estate._replace(inner=self.inner.retarget(key, estate.inner, position, data))
-
-    def prior(self, position: Position) -> Estimate:
-        return self.inner.prior(position)
-
-    def check(self, position: Position, data: Data) -> None:
-        self.inner.check(position, data)

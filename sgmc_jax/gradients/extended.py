@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .. import _returned, _tree
-from .._estimators import Estimate
+from .._estimators import Estimate, Estimator
 from .._functions import as_function
 from .._types import Data, Key, Position
 from .wrapper import Wrapper
@@ -46,6 +46,9 @@ class Extended(Wrapper):
 
     def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
         return self.inner.retarget(key, estate, position[0], data)
+
+    def prior(self, position: Position) -> Estimate:
+        return Estimator.prior(self, position)  # the inner one's is of x alone
 
     def check(self, position: Position, data: Data) -> None:
         self.inner.check(position[0], data)

@@ -11,14 +11,14 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _checks
-from .._estimators import Estimate, Estimator
+from .._estimators import Estimate
 from .._types import Data, Key, Position, as_keys
 from ..collective import as_shard
-from ..contract import Cost
 from ..model import ItemSum
 from .allocation import Latent
 from .kept import KeptLatents, KeptState
 from .minibatch import Minibatch
+from .wrapper import Anchoring
 
 
 class SAGAState(NamedTuple):
@@ -48,7 +48,7 @@ class _Terms(Latent):
         return self.model.kept(position, items)
 
 
-class SAGA(Estimator):
+class SAGA(Anchoring):
     """The estimate of the change of the items' terms since each was seen last, plus their sum then.
 
     With t_i the term of item i when it was last in a batch, kept in a table, and T their sum,
@@ -106,25 +106,12 @@ class SAGA(Estimator):
             _checks.whole("refresh_every", self.refresh_every)
         self._kept.check()
 
-    @property
-    def independent(self) -> bool:
-        return self.inner.independent
-
-    @property
-    def differentiable(self) -> bool:
-        return self.inner.differentiable
-
-    @property
-    def renewal(self) -> Cost:
-        return self.inner.renewal.plus(Cost(passes=1))
-
-    @property
-    def cost(self) -> Cost | None:
-        return self.inner.cost
-
     def init(self, key: Key, position: Position, data: Data) -> SAGAState:
         kept = self._kept.init(key, position, data)
         return SAGAState(kept, self._sum(kept.table.value, data), jnp.zeros((), jnp.int32))
+
+    def refresh(self, key: Key, estate: SAGAState, position: Position, data: Data) -> SAGAState:
+        return estate
 
     def retarget(self, key: Key, estate: SAGAState, position: Position, data: Data) -> SAGAState:
         kept = self._kept.refresh(key, estate.kept, position, data)
@@ -149,12 +136,6 @@ class SAGA(Estimator):
         )
         total = optax.tree.add(total, summed((batch.weight > 0).astype(batch.weight.dtype)))
         return Estimate(value), SAGAState(kept, total, estate.count + 1)
-
-    def prior(self, position: Position) -> Estimate:
-        return self.inner.prior(position)
-
-    def check(self, position: Position, data: Data) -> None:
-        self.inner.check(position, data)
 
     def _sum(self, table: PyTree, data: Data) -> PyTree:
         """The sum of the terms in the table."""

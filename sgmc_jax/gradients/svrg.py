@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
 from .. import _checks
-from .._estimators import BatchEstimator, Estimate, Estimator
+from .._estimators import Estimate
 from .._types import Data, Key, Position, as_keys
-from ..contract import Cost, times
+from ..contract import Cost
 from .control_variate import AnchoredState, ControlVariate, refuse_streams
+from .wrapper import Anchoring
 
 
 class SVRGState(NamedTuple):
@@ -34,7 +35,7 @@ class SVRGState(NamedTuple):
     count: Array
 
 
-class SVRG(Estimator):
+class SVRG(Anchoring):
     """A control variate recentred at the chain's position every `every` steps.
 
     `value = prior(x) + full(c) + sum_{i in S} weight_i (term_i(x) - term_i(c))` with c the
@@ -63,37 +64,22 @@ class SVRG(Estimator):
         2. The prior is exact here and takes no part in the difference.
     """
 
-    inner: BatchEstimator
     every: int = eqx.field(static=True)
+    evaluations: ClassVar[int] = 2
 
     def __check_init__(self):
         _checks.whole("every", self.every)
         refuse_streams("SVRG", self.inner)
 
     @property
-    def independent(self) -> bool:
-        return self.inner.independent
-
-    @property
-    def differentiable(self) -> bool:
-        return self.inner.differentiable
-
-    @property
-    def renewal(self) -> Cost:
-        return self.inner.renewal.plus(Cost(passes=1))
-
-    @property
     def cost(self) -> Cost | None:
-        batches = times(2, self.inner.cost)
+        batches = super().cost
         return None if batches is None else batches.plus(Cost(passes=1 / self.every))
 
     def init(self, key: Key, position: Position, data: Data) -> SVRGState:
         inner = self.inner.init(key, position, data)
         full = self.inner.full(position, data)
         return SVRGState(inner, position, full, jnp.zeros((), jnp.int32))
-
-    def refresh(self, key: Key, estate: SVRGState, position: Position, data: Data) -> SVRGState:
-        return estate._replace(inner=self.inner.refresh(key, estate.inner, position, data))
 
     def retarget(self, key: Key, estate: SVRGState, position: Position, data: Data) -> SVRGState:
         inner = self.inner.retarget(key, estate.inner, position, data)
@@ -113,9 +99,3 @@ class SVRG(Estimator):
         state = AnchoredState(estate.inner, full)
         estimate, state = anchored.estimate(keys, state, position, data)
         return estimate, SVRGState(state.inner, centre, full, estate.count + 1)
-
-    def prior(self, position: Position) -> Estimate:
-        return self.inner.prior(position)
-
-    def check(self, position: Position, data: Data) -> None:
-        self.inner.check(position, data)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from .._estimators import Estimator
+from jaxtyping import PyTree
+
+from .._estimators import BatchEstimator, Estimate, Estimator
+from .._types import Data, Key, Position
 from ..contract import Cost, times
 
 
@@ -48,3 +51,34 @@ class Wrapper(Estimator):
     @property
     def cost(self) -> Cost | None:
         return times(self.evaluations, self.inner.cost)
+
+    def init(self, key: Key, position: Position, data: Data) -> PyTree:
+        return self.inner.init(key, position, data)
+
+    def refresh(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
+        return self.inner.refresh(key, estate, position, data)
+
+    def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
+        return self.inner.retarget(key, estate, position, data)
+
+    def prior(self, position: Position) -> Estimate:
+        return self.inner.prior(position)
+
+    def check(self, position: Position, data: Data) -> None:
+        self.inner.check(position, data)
+
+
+class Anchoring(Wrapper):
+    """The estimate of a change, plus the sum over all items that was made where it began."""
+
+    inner: BatchEstimator
+    exact: ClassVar[bool] = False
+    tells_covariance: ClassVar[bool] = False
+
+    @property
+    def renewal(self) -> Cost:
+        return self.inner.renewal.plus(Cost(passes=1))
+
+    def refresh(self, key: Key, estate: Any, position: Position, data: Data) -> Any:
+        """The sum stays where it was made; the state has the inner one as its `inner`."""
+        return estate._replace(inner=self.inner.refresh(key, estate.inner, position, data))

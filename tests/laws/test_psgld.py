@@ -19,6 +19,7 @@ from sgmc_jax import (
     sample,
 )
 from sgmc_jax.gradients.curvature import Curvature
+from sgmc_jax.gradients.extended import Extended
 from sgmc_jax.models import HiddenMarkov, NormalEmission
 from sgmc_jax.transitions import NoiseCovariance, Phase, PreconditionedLangevin
 from tests.laws.moments import check_law, run_law
@@ -252,6 +253,15 @@ def test_the_mean_over_signs_is_the_diagonal_of_the_derivative():
     different = np.unique(values.round(4), axis=0)
     np.testing.assert_allclose(different.mean(0), -np.diag(matrix), rtol=1e-4)
     assert len(different) == 2
+
+
+def test_a_curvature_tells_the_prior_that_the_inner_estimator_tells():
+    inner = Minibatch(FunctionModel(lambda x: -0.5 * x @ x, lambda x, y: x @ y), Uniform(2))
+    found, wanted = (grad.prior(jnp.ones(2)) for grad in (Curvature(inner), inner))
+    np.testing.assert_array_equal(found.value, wanted.value)
+    assert found.logdensity == wanted.logdensity == -1
+    with pytest.raises(TypeError, match="Extended does not tell its prior"):
+        Extended(inner, jnp.sum).prior((jnp.ones(2), jnp.ones(2)))
 
 
 def test_gamma_of_gradients_with_hidden_states_is_refused():
