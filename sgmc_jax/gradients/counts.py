@@ -11,14 +11,14 @@ import optax
 from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned
-from .._estimators import BatchEstimator, Estimate, Estimator
-from .._types import Data, Key, Position, as_keys
+from .._estimators import BatchEstimator, Estimate
+from .._types import Data, Key, Position
 from ..batching import Batch, Batcher
 from ..batching.uniform import require_batcher
 from ..collective import as_shard
 from .allocation import Allocation, as_allocation
 from .kept import KeptLatents, KeptState
-from .minibatch import drawn
+from .minibatch import OfLatents, drawn_with_latents
 
 
 class AllocationBatch(NamedTuple):
@@ -29,7 +29,7 @@ class AllocationBatch(NamedTuple):
     anchor: PyTree = None
 
 
-class Counts(Estimator):
+class Counts(OfLatents):
     """Shapes `alpha + sum_i z_i`, whose counts z_i are drawn by an allocation: the common part."""
 
     allocation: Allocation
@@ -44,10 +44,6 @@ class Counts(Estimator):
         self.allocation = as_allocation(allocate)
         self.alpha = jax.tree.map(_checks.real("alpha"), alpha)
         self.batcher = batcher
-
-    @property
-    def streams(self) -> bool:
-        return self.batcher.streams
 
     def prior(self, position: Position) -> Estimate:
         alpha = self.alpha
@@ -76,13 +72,6 @@ class Counts(Estimator):
         counts = self.allocation.counts(items, allocations, weight.astype(dtype))
         _returned.like(self.allocation.name, counts, position, "the position")
         return counts
-
-    def _draw(self, key: Key, bstate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
-        keys = as_keys(key)
-        which, latent = jax.random.split(keys.batch)
-        keys = keys._replace(batch=which)
-        batch, bstate = drawn(self.batcher, keys, bstate, data)
-        return AllocationBatch(batch, latent), bstate
 
 
 class MinibatchCounts(Counts, BatchEstimator):
@@ -117,11 +106,9 @@ class MinibatchCounts(Counts, BatchEstimator):
         probability simplex, section 3.1.
     """
 
-    def init(self, key: Key, position: Position, data: Data) -> PyTree:
-        return self.batcher.init(key, data)
-
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[AllocationBatch, PyTree]:
-        return self._draw(key, estate, data)
+        batch, latent_key, estate = drawn_with_latents(self.batcher, key, estate, data)
+        return AllocationBatch(batch, latent_key), estate
 
     def items(self, batch: AllocationBatch, position: Position) -> Estimate:
         items = batch.batch.items

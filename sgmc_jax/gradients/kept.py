@@ -14,7 +14,7 @@ from .._types import Data, Key, Position, Ungated, as_keys
 from ..batching import Batch, Batcher
 from ..collective import as_shard
 from .allocation import Latent
-from .minibatch import drawn
+from .minibatch import drawn_with_latents
 
 _NOWHERE = np.iinfo(np.int32).max  # an index past the end of any table
 
@@ -68,7 +68,8 @@ class KeptLatents(eqx.Module):
         keys = as_keys(key)
         bstate = self.batcher.init(keys, data)
         # the rows of any batch will do: they are written as they are
-        index = self._batch(keys.fold(1), bstate, data)[0].index.astype(jnp.int32)
+        batch, _, _ = drawn_with_latents(self.batcher, keys.fold(1), bstate, data)
+        index = batch.index.astype(jnp.int32)
         return self._drawn(keys.noise, bstate, index, position, data)
 
     def refresh(self, key: Key, state: KeptState, position: Position, data: Data) -> KeptState:
@@ -91,7 +92,7 @@ class KeptLatents(eqx.Module):
             state.table.value,
             state.rows,
         )
-        batch, latent_key, bstate = self._batch(as_keys(key), state.batcher, data)
+        batch, latent_key, bstate = drawn_with_latents(self.batcher, key, state.batcher, data)
         old = _rows(table, batch.index)
         index = jnp.where(batch.weight > 0, batch.index.astype(jnp.int32), _NOWHERE)
         new = self.latent.draw(latent_key, position, batch.items, old)
@@ -117,12 +118,6 @@ class KeptLatents(eqx.Module):
         items = self.batcher.population(as_shard(data)).items
         table = self.latent.draw(key, position, items, None)
         return KeptState(bstate, Ungated(table), _rows(table, index), index)
-
-    def _batch(self, keys: Any, bstate: PyTree, data: Data) -> tuple[Batch, Any, PyTree]:
-        """A batch, the key of its latents, and the batcher's next state."""
-        which, latent_key = jax.random.split(keys.batch)
-        batch, bstate = drawn(self.batcher, keys._replace(batch=which), bstate, data)
-        return batch, latent_key, bstate
 
 
 def _rows(table: PyTree, index: Array) -> PyTree:

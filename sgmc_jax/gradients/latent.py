@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NamedTuple
 
-import jax
 import optax
 from jaxtyping import PyTree
 
-from .._estimators import BatchEstimator, Estimate, Estimator
-from .._types import Data, Key, Position, as_keys
+from .._estimators import BatchEstimator, Estimate
+from .._types import Data, Key, Position
 from ..batching import Batch, Batcher
 from ..batching.uniform import require_batcher
 from ..model import Model
 from .allocation import Latent
 from .kept import KeptLatents, KeptState
-from .minibatch import Minibatch, drawn
+from .minibatch import Minibatch, OfLatents, drawn_with_latents
 
 
 class LatentBatch(NamedTuple):
@@ -25,7 +24,7 @@ class LatentBatch(NamedTuple):
     key: Any
 
 
-class LatentMinibatch(BatchEstimator):
+class LatentMinibatch(OfLatents, BatchEstimator):
     """Gradients of a marginal likelihood; the latent variables of a batch are drawn from scratch.
 
     Where items y_i have latent variables z_i, Fisher's identity is
@@ -74,21 +73,8 @@ class LatentMinibatch(BatchEstimator):
     def __check_init__(self):
         _check_parts(self.model, self.latent, self.batcher)
 
-    @property
-    def independent(self) -> bool:
-        return self.batcher.independent
-
-    @property
-    def streams(self) -> bool:
-        return self.batcher.streams
-
-    def init(self, key: Key, position: Position, data: Data) -> PyTree:
-        return self.batcher.init(key, data)
-
     def draw(self, key: Key, estate: PyTree, data: Data) -> tuple[LatentBatch, PyTree]:
-        keys = as_keys(key)
-        which, latent_key = jax.random.split(keys.batch)
-        batch, estate = drawn(self.batcher, keys._replace(batch=which), estate, data)
+        batch, latent_key, estate = drawn_with_latents(self.batcher, key, estate, data)
         return LatentBatch(batch, latent_key), estate
 
     def prior(self, position: Position) -> Estimate:
@@ -118,7 +104,7 @@ class LatentMinibatch(BatchEstimator):
         return items, self.latent.draw(batch.key, position, items, None)
 
 
-class LatentTable(Estimator):
+class LatentTable(OfLatents):
     """`LatentMinibatch` whose latent variables are kept, and moved when their item is in a batch.
 
     Each item has a chain of its own, z_i, which goes on from where it was when the item was last
@@ -156,10 +142,6 @@ class LatentTable(Estimator):
 
     def __check_init__(self):
         _check_parts(self.model, self.latent, self.batcher)
-
-    @property
-    def independent(self) -> bool:
-        return self.batcher.independent
 
     def init(self, key: Key, position: Position, data: Data) -> KeptState:
         return self._kept.init(key, position, data)

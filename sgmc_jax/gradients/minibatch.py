@@ -35,6 +35,16 @@ def drawn(batcher: Batcher, keys: Keys, bstate: PyTree, data: Data) -> tuple[Bat
     )
 
 
+def drawn_with_latents(
+    batcher: Batcher, key: Key, bstate: PyTree, data: Data
+) -> tuple[Batch, Any, PyTree]:
+    """A batch, the key of its items' latent variables, and the batcher's next state."""
+    keys = as_keys(key)
+    which, latent_key = jax.random.split(keys.batch)
+    batch, bstate = drawn(batcher, keys._replace(batch=which), bstate, data)
+    return batch, latent_key, bstate
+
+
 class OfBatches(Estimator):
     """An estimator with a field `batcher`, which tells what is to be known of its batches."""
 
@@ -56,6 +66,16 @@ class OfBatches(Estimator):
 
     def init(self: Any, key: Key, position: Position, data: Data) -> PyTree:
         return self.batcher.init(key, data)
+
+
+class OfLatents(OfBatches):
+    """One that draws latent variables of a batch, whose noise and cost come on top."""
+
+    exact: ClassVar[bool] = False
+
+    @property
+    def cost(self) -> Cost | None:
+        return None
 
 
 class Minibatch(OfBatches, BatchEstimator):

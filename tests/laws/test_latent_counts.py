@@ -26,6 +26,7 @@ from sgmc_jax import (
     Vmap,
     sample,
     scir,
+    sgld,
 )
 from sgmc_jax.transitions import GammaTotal
 from tests.laws.moments import check_law, fewer, run_law
@@ -285,3 +286,11 @@ def test_bad_input_is_refused():
         sample(KEY, kernel, CENTRE, WORDS, num_steps=1)
     with pytest.raises(ValueError, match="batch_size must be at most.*got 9 for 8"):
         sample(KEY, scir(TableCounts(allocate, 1.0, Uniform(9)), 0.1), CENTRE, WORDS, num_steps=1)
+
+
+def test_noise_of_counts_in_an_order_is_not_subtracted():
+    """That of a pass adds up to nothing; noise of fresh batches may be."""
+    make = lambda batcher: sgld(MinibatchCounts(allocate, 1.0, batcher), 0.1, noise_covariance=1.0)
+    make(Uniform(2))
+    with pytest.raises(ValueError, match="noise_covariance cannot be subtracted.*Epoch's"):
+        make(Epoch(2))
