@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from abc import abstractmethod
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..arrays import product
+from ._inputs import row, rows
+from .family import Family
 
 
 class FirstMoments(NamedTuple):
@@ -24,7 +28,23 @@ class SecondMoments(NamedTuple):
     square: Array
 
 
-def first_moments(weights: Array, rows: Float[Array, "n d"]) -> FirstMoments:
+def first_moments(weights: Array, x: Float[Array, "n d"]) -> FirstMoments:
     """Weighted counts and sums of rows."""
-    weights = weights.astype(rows.dtype)
-    return FirstMoments(weights.sum(1), product(weights, rows))
+    weights = weights.astype(x.dtype)
+    return FirstMoments(weights.sum(1), product(weights, x))
+
+
+class CountVectors(Family):
+    """A family of vectors of counts, whose statistics are their number and their sum."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The length of a vector."""
+
+    def statistics(self, items: Any, weights: Array) -> FirstMoments:
+        return first_moments(weights, rows(items, self.size))
+
+    def item_statistics(self, item: Any) -> FirstMoments:
+        x = row(item, self.size)
+        return FirstMoments(jnp.ones((), x.dtype), x)

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._returned import describe, dtype_of
-from ..random import log_gamma
 from ._from_data import shared_concentration
-from ._inputs import positive_vector
 from ._moments import FirstMoments
-from .dirichlet_multinomial import Multinomials, log_ratio
-from .family import Family, cast
+from .dirichlet_multinomial import DirichletFamily, Multinomials
+from .family import cast, gained_less_lost
 
 
 class Urns(NamedTuple):
@@ -27,7 +23,7 @@ class Urns(NamedTuple):
     total: Array
 
 
-class DirichletCategorical(Family):
+class DirichletCategorical(DirichletFamily):
     """Categories, with a Dirichlet prior.
 
         x | p ~ Categorical(p),   p ~ Dirichlet(alpha)
@@ -57,15 +53,8 @@ class DirichletCategorical(Family):
         Minka (2012), Estimating a Dirichlet distribution, section 3.
     """
 
-    concentration: Array
-
     def __init__(self, concentration: Any, size: int | None = None):
-        concentration = _checks.as_real(concentration, "concentration")
-        if size is not None:
-            _checks.whole("size", size)
-        elif concentration.ndim == 0:
-            raise ValueError("size must be given where concentration is a number, got None")
-        self.concentration = positive_vector("concentration", concentration, size)
+        super().__init__(concentration, size)
 
     @classmethod
     def from_data(
@@ -107,10 +96,6 @@ class DirichletCategorical(Family):
         family.check(np.array([0, len(counts) - 1]))
         return cls(shared_concentration(counts, number), size=family.size)
 
-    @property
-    def size(self) -> int:
-        return self.concentration.shape[-1]
-
     def statistics(self, items: Any, weights: Float[Array, "k n"]) -> FirstMoments:
         zeros = jnp.zeros((weights.shape[0], self.size), weights.dtype)
         return FirstMoments(weights.sum(1), zeros.at[:, jnp.asarray(items)].add(weights))
@@ -124,8 +109,7 @@ class DirichletCategorical(Family):
         return FirstMoments(total.sum(1), total)
 
     def moved_statistics(self, items: Any, old: Array, new: Array, capacity: int) -> FirstMoments:
-        gain, loss = (self.label_statistics(items, z, capacity) for z in (new, old))
-        return optax.tree.sub(gain, loss)
+        return gained_less_lost(self, items, old, new, capacity)
 
     def item_statistics(self, item: Any) -> FirstMoments:
         x = (jnp.arange(self.size) == item).astype(self.concentration.dtype)
@@ -141,10 +125,6 @@ class DirichletCategorical(Family):
         size = predictive.total.at[k].set(own.sum() + count)
         return FirstMoments(stats.count.at[k].add(sign), total), Urns(concentration, size)
 
-    def draw(self, key: Any, stats: FirstMoments) -> Multinomials:
-        logs = log_gamma(key, self.predictive(stats).concentration)
-        return Multinomials(jax.nn.log_softmax(logs, axis=1))
-
     def scores(self, params: Multinomials, items: Any) -> Array:
         return params.log_probability.T[jnp.asarray(items)].T
 
@@ -157,9 +137,6 @@ class DirichletCategorical(Family):
 
     def log_predictive_of(self, predictive: Urns, item: Any) -> Array:
         return jnp.log(predictive.concentration[:, item]) - jnp.log(predictive.total)
-
-    def log_marginal(self, stats: FirstMoments) -> Array:
-        return log_ratio(cast(self, stats.total).concentration, stats.total)
 
     def check(self, data: Any) -> None:
         dtype = dtype_of(data)

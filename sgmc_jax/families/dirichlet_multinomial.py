@@ -15,7 +15,7 @@ from ..random import log_gamma
 from ..special import log_rising_factorial
 from ._from_data import items_of, shared_concentration
 from ._inputs import check_counts, positive_vector, row, rows
-from ._moments import FirstMoments, first_moments
+from ._moments import CountVectors, FirstMoments
 from .family import Family, cast
 
 
@@ -31,7 +31,32 @@ class Dirichlets(NamedTuple):
     concentration: Array
 
 
-class DirichletMultinomial(Family):
+class DirichletFamily(Family):
+    """Counts c of categories, with a Dirichlet prior of their probabilities."""
+
+    concentration: Array
+
+    def __init__(self, concentration: Any, size: int | None = None):
+        concentration = _checks.as_real(concentration, "concentration")
+        if size is not None:
+            _checks.whole("size", size)
+        elif concentration.ndim == 0:
+            raise ValueError("size must be given where concentration is a number, got None")
+        self.concentration = positive_vector("concentration", concentration, size)
+
+    @property
+    def size(self) -> int:
+        return self.concentration.shape[-1]
+
+    def draw(self, key: Any, stats: FirstMoments) -> Multinomials:
+        logs = log_gamma(key, self.predictive(stats).concentration)
+        return Multinomials(jax.nn.log_softmax(logs, axis=1))
+
+    def log_marginal(self, stats: FirstMoments) -> Array:
+        return log_ratio(cast(self, stats.total).concentration, stats.total)
+
+
+class DirichletMultinomial(DirichletFamily, CountVectors):
     """Vectors of counts, multinomial given their sum, with a Dirichlet prior.
 
         x | p ~ Multinomial(sum(x), p),   p ~ Dirichlet(alpha)
@@ -61,15 +86,8 @@ class DirichletMultinomial(Family):
         Minka (2012), Estimating a Dirichlet distribution, section 3.
     """
 
-    concentration: Array
-
     def __init__(self, concentration: Any, size: int | None = None):
-        concentration = _checks.as_real(concentration, "concentration")
-        if size is not None:
-            _checks.whole("size", size)
-        elif concentration.ndim == 0:
-            raise ValueError("size must be given where concentration is a number, got None")
-        self.concentration = positive_vector("concentration", concentration, size)
+        super().__init__(concentration, size)
 
     @classmethod
     def from_data(cls, data: Any, *, clusters: float = 10.0) -> DirichletMultinomial:
@@ -97,21 +115,6 @@ class DirichletMultinomial(Family):
         check_counts(counts, counts.shape[1])
         return cls(shared_concentration(counts.sum(0), number), size=counts.shape[1])
 
-    @property
-    def size(self) -> int:
-        return self.concentration.shape[-1]
-
-    def statistics(self, items: Any, weights: Array) -> FirstMoments:
-        return first_moments(weights, rows(items, self.size))
-
-    def item_statistics(self, item: Any) -> FirstMoments:
-        x = row(item, self.size)
-        return FirstMoments(jnp.ones((), x.dtype), x)
-
-    def draw(self, key: Any, stats: FirstMoments) -> Multinomials:
-        logs = log_gamma(key, self.predictive(stats).concentration)
-        return Multinomials(jax.nn.log_softmax(logs, axis=1))
-
     def scores(self, params: Multinomials, items: Any) -> Array:
         x = rows(items, self.size).astype(params.log_probability.dtype)
         return product(params.log_probability, x.T)
@@ -127,9 +130,6 @@ class DirichletMultinomial(Family):
         concentration = predictive.concentration
         x = row(item, self.size).astype(concentration.dtype)
         return log_ratio(concentration, x) + self.log_base(x[None])
-
-    def log_marginal(self, stats: FirstMoments) -> Array:
-        return log_ratio(cast(self, stats.total).concentration, stats.total)
 
     def check(self, data: Any) -> None:
         check_counts(data, self.size)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from .. import _checks
 from ..arrays import real_array
 from ._from_data import Spread, spread
+from ._inputs import check_precision, check_rows, rows
 
 _Located = TypeVar("_Located", bound="LocatedFamily")
 
@@ -209,6 +210,18 @@ class LocatedFamily(Family):
     def _from_spread(cls: type[_Located], place: Spread) -> _Located:
         """The prior that `from_data` tells."""
 
+    @property
+    def dim(self) -> int:
+        return self.mean.shape[-1]
+
+    def log_base(self, items: Any) -> Array:
+        x = rows(items, self.dim)
+        return jnp.zeros(len(x), x.dtype)
+
+    def check(self, data: Any) -> None:
+        check_rows(data, self.dim)
+        check_precision(data)
+
     def about(self, centre: Array | None) -> Family:
         if centre is None:
             return self
@@ -217,6 +230,14 @@ class LocatedFamily(Family):
     def _centred(self, x: Array) -> Array:
         """Rows or items less the centre."""
         return x - self.centre.astype(x.dtype)
+
+
+def gained_less_lost(
+    family: Family, items: PyTree, old: Int[Array, " n"], new: Int[Array, " n"], capacity: int
+) -> Any:
+    """`moved_statistics` by the labels, where that costs less than products with weights."""
+    gain, loss = (family.label_statistics(items, z, capacity) for z in (new, old))
+    return optax.tree.sub(gain, loss)
 
 
 def cast(family: Any, like: Any) -> Any:

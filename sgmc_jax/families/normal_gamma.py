@@ -15,7 +15,7 @@ from ..arrays import columns_by_chunks, product
 from ..random.slots import slot_log_gamma, slot_normal
 from ..special import log_rising_factorial
 from ._from_data import Spread
-from ._inputs import check_precision, check_rows, positive_vector, row, rows, vector
+from ._inputs import positive_vector, row, rows, vector
 from ._moments import SecondMoments, first_moments
 from .family import LocatedFamily, cast
 
@@ -105,10 +105,6 @@ class NormalGamma(LocatedFamily):
         mean, covariance, share = place
         return cls(len(mean), mean, share, 2.0, share * np.diag(covariance))
 
-    @property
-    def dim(self) -> int:
-        return self.mean.shape[-1]
-
     def statistics(self, items: Any, weights: Array) -> SecondMoments:
         x = self._centred(rows(items, self.dim))
         square = product(weights.astype(x.dtype), x * x)
@@ -143,10 +139,6 @@ class NormalGamma(LocatedFamily):
 
         return columns_by_chunks(chunk, rows(items, d).astype(root.dtype), k, 8 * d)
 
-    def log_base(self, items: Any) -> Array:
-        x = rows(items, self.dim)
-        return jnp.zeros(len(x), x.dtype)
-
     def predictive(self, stats: SecondMoments) -> Posterior:
         own = cast(self, stats.total)
         count, total, square = stats.count[:, None], stats.total, stats.square
@@ -172,7 +164,3 @@ class NormalGamma(LocatedFamily):
         change = -own.shape * jnp.log(rate / own.rate) - 0.5 * n * jnp.log(rate)
         terms = log_rising_factorial(own.shape, n / 2) + change + 0.5 * half
         return jnp.where(stats.count > 0, jnp.sum(terms, axis=1), 0)  # exactly 0 where empty
-
-    def check(self, data: Any) -> None:
-        check_rows(data, self.dim)
-        check_precision(data)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array
 
@@ -17,8 +16,6 @@ from ..random.slots import slot_log_gamma, slot_normal
 from ..special import log_rising_factorial
 from ._from_data import Spread
 from ._inputs import (
-    check_precision,
-    check_rows,
     covariance_matrix,
     positive_number,
     row,
@@ -26,7 +23,7 @@ from ._inputs import (
     vector,
 )
 from ._moments import SecondMoments, first_moments
-from .family import LocatedFamily, cast
+from .family import LocatedFamily, cast, gained_less_lost
 
 
 class Normals(NamedTuple):
@@ -138,10 +135,6 @@ class NormalInverseWishart(LocatedFamily):
         mean, covariance, share = place
         return cls(len(mean), mean, share, None, share * covariance)
 
-    @property
-    def dim(self) -> int:
-        return self.mean.shape[-1]
-
     def statistics(self, items: Any, weights: Array) -> SecondMoments:
         x = self._centred(rows(items, self.dim))
         return SecondMoments(*first_moments(weights, x), outer_products(weights, x))
@@ -153,8 +146,7 @@ class NormalInverseWishart(LocatedFamily):
         return tiles.sum(jax.tree.map(lambda x: x[:, 0], each))
 
     def moved_statistics(self, items: Any, old: Array, new: Array, capacity: int) -> SecondMoments:
-        gain, loss = (self.label_statistics(items, z, capacity) for z in (new, old))
-        return optax.tree.sub(gain, loss)
+        return gained_less_lost(self, items, old, new, capacity)
 
     def item_statistics(self, item: Any) -> SecondMoments:
         x = self._centred(row(item, self.dim))
@@ -196,10 +188,6 @@ class NormalInverseWishart(LocatedFamily):
         x = rows(items, d).astype(centre.dtype)
         return columns_by_chunks(chunk, x, k, k * d)
 
-    def log_base(self, items: Any) -> Array:
-        x = rows(items, self.dim)
-        return jnp.zeros(len(x), x.dtype)
-
     def predictive(self, stats: SecondMoments) -> StudentT:
         own = cast(self, stats.total)
         kappa, nu, mean, gap, factor = own._scatter(stats)
@@ -240,10 +228,6 @@ class NormalInverseWishart(LocatedFamily):
         spread = 0.5 * d * (n * math.log(math.pi) + jnp.log1p(n / own.mean_strength))
         change = own.degrees_of_freedom * (prior - posterior) - n * posterior
         return jnp.where(n > 0, gammas - spread + change, 0)  # exactly 0 where empty
-
-    def check(self, data: Any) -> None:
-        check_rows(data, self.dim)
-        check_precision(data)
 
     def _scatter(self, stats: SecondMoments) -> Scatter:
         count, total, square = stats

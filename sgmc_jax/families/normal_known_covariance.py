@@ -12,7 +12,7 @@ from jaxtyping import Array
 from ..arrays import product
 from ..random.slots import slot_normal
 from ._from_data import Spread
-from ._inputs import check_precision, check_rows, covariance_matrix, row, rows, vector
+from ._inputs import covariance_matrix, row, rows, vector
 from ._moments import FirstMoments, first_moments
 from .family import LocatedFamily, cast
 
@@ -91,10 +91,6 @@ class NormalKnownCovariance(LocatedFamily):
         mean, covariance, share = place
         return cls(mean, share * covariance, covariance)
 
-    @property
-    def dim(self) -> int:
-        return self.mean.shape[-1]
-
     def statistics(self, items: Any, weights: Array) -> FirstMoments:
         return first_moments(weights, self._centred(rows(items, self.dim)))
 
@@ -143,10 +139,6 @@ class NormalKnownCovariance(LocatedFamily):
         far = gap * (total + n * gap) / (1 + n * own.whitening.prior_variance)
         spread = jnp.log1p(n * own.whitening.prior_variance)
         return 0.5 * jnp.sum(total * mean - far - spread, axis=1)
-
-    def check(self, data: Any) -> None:
-        check_rows(data, self.dim)
-        check_precision(data)
 
     def _whiten(self, x: Array) -> Array:
         return product(self._centred(x), self.whitening.matrix.T)

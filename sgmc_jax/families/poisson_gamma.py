@@ -14,8 +14,8 @@ from ..random import log_gamma
 from ..special import log_negative_binomial, log_rising_factorial
 from ._from_data import items_of
 from ._inputs import check_counts, positive_vector, row, rows
-from ._moments import FirstMoments, first_moments
-from .family import Family, cast
+from ._moments import CountVectors, FirstMoments
+from .family import cast
 
 
 class Poissons(NamedTuple):
@@ -31,7 +31,7 @@ class Gammas(NamedTuple):
     rate: Array
 
 
-class PoissonGamma(Family):
+class PoissonGamma(CountVectors):
     """Vectors of independent Poisson counts, with gamma priors on their means.
 
         x_d | l_d ~ Poisson(l_d),   l_d ~ Gamma(a_d, b_d)
@@ -104,13 +104,6 @@ class PoissonGamma(Family):
     @property
     def size(self) -> int:
         return self.shape.shape[-1]
-
-    def statistics(self, items: Any, weights: Array) -> FirstMoments:
-        return first_moments(weights, rows(items, self.size))
-
-    def item_statistics(self, item: Any) -> FirstMoments:
-        x = row(item, self.size)
-        return FirstMoments(jnp.ones((), x.dtype), x)
 
     def draw(self, key: Any, stats: FirstMoments) -> Poissons:
         shape, rate = self.predictive(stats)
