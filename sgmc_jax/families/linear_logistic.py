@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._checks import real, scalar
+from ..arrays import product
 from . import _inputs
 from .explicit_features import ExplicitFeatures
 
@@ -63,7 +64,7 @@ class LinearLogistic(ExplicitFeatures):
     def log_item(
         self, params: Float[Array, "K D"], entries: Int[Array, " K"], item: Any
     ) -> Float[Array, ""]:
-        log_odds = self.intercept + entries.astype(params.dtype) @ params
+        log_odds = self.intercept + product(entries.astype(params.dtype), params)
         yes = _inputs.row(item, self.dim).astype(params.dtype)
         # with the sign of the answer: a difference of large terms would cancel
         return jnp.sum(jax.nn.log_sigmoid((2 * yes - 1) * log_odds))

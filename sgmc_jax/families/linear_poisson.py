@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._checks import real
+from ..arrays import product
 from ..random import log_gamma
 from . import _inputs
 from .explicit_features import ExplicitFeatures
@@ -67,7 +68,7 @@ class LinearPoisson(ExplicitFeatures):
     def log_item(
         self, params: Float[Array, "K D"], entries: Int[Array, " K"], item: Any
     ) -> Float[Array, ""]:
-        mean = self.background + entries.astype(params.dtype) @ jnp.exp(params)
+        mean = self.background + product(entries.astype(params.dtype), jnp.exp(params))
         counts = _inputs.row(item, self.dim).astype(params.dtype)
         return jnp.sum(counts * jnp.log(mean) - mean)
 

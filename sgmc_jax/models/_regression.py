@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PyTree
 from .. import _checks
 from .._frames import without_frames
 from .._types import Data, Position
+from ..arrays import product
 from ..linear_model import LinearModel
 from ._predictive import as_draws, log_loss, mean_response
 
@@ -102,7 +103,7 @@ class LabelRegression(LinearModel):
         x = x.astype(jnp.result_type(x, float, jnp.float32))
         steepest = 0.25 if len(self._shape(x)) == 1 else 0.5
         low = 1 / self.prior_variance
-        return low, steepest * jnp.linalg.eigvalsh(x.T @ x)[-1] + low
+        return low, steepest * jnp.linalg.eigvalsh(product(x.T, x))[-1] + low
 
     def _like(self, x: Array) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(self._shape(x), jnp.result_type(float))
@@ -124,7 +125,8 @@ def simulate_rows(key: Any, num_items: int, dim: int, correlation: Any) -> Float
             f"correlation must be smaller: with {correlation} this key has drawn a covariance of x "
             "that is not positive definite"
         )
-    return jax.random.normal(row_key, (num_items, dim)) @ jnp.linalg.cholesky(covariance).T
+    rows = jax.random.normal(row_key, (num_items, dim))
+    return product(rows, jnp.linalg.cholesky(covariance).T)
 
 
 def _as_rows(x: Any) -> Array:

@@ -81,7 +81,7 @@ class SoftmaxRegression(LabelRegression):
         if position is None:
             shape = (dim, self.num_classes)
             position = jnp.sqrt(self.prior_variance) * jax.random.normal(keys[1], shape)
-        return position, (x, jax.random.categorical(keys[2], x @ position))
+        return position, (x, jax.random.categorical(keys[2], product(x, position)))
 
     def _shape(self, x: Any) -> tuple[int, ...]:
         return (x.shape[1], self.num_classes)

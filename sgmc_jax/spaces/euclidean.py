@@ -96,7 +96,7 @@ class Euclidean(Space):
         if self.inverse is not None:
             flat, _ = ravel_pytree(v)
             white = product(self.inverse.astype(flat.dtype), flat)
-            return jnp.vdot(white, white)
+            return product(white, white)
         if self.scale is not None:
             v = self._scaled(jnp.divide, v)
         return super().squared_norm(x, v)

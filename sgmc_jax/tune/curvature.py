@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from .. import _tree
 from .._estimators import Estimator
 from .._types import Data, Keys, Position
+from ..arrays import product as full_product
 from ..batching import Full, Uniform, Window
 from ..collective import leading_axis
 from ..gradients import Minibatch
@@ -90,7 +91,7 @@ def row_norms(key: Any, grad: Estimator, position: Position, data: Data) -> Floa
 def along(key: Any, grad: Estimator, position: Position, data: Data, v: Position) -> Array:
     """`-v' H v`, from one batch."""
     flat, _ = ravel_pytree(v)
-    return flat @ _product(key, grad, position, data)(flat)
+    return full_product(flat, _product(key, grad, position, data)(flat))
 
 
 @eqx.filter_jit

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from .. import _tree
 from .._types import Data, Position
+from ..arrays import product as full_product
 from ..batching import Given, Uniform, Weighted
 from ..gradients import Minibatch
 from ..model import Model
@@ -94,7 +95,7 @@ def _covariance(
     """That of the weighted terms."""
     rows = weight[:, None] * _gaps(model, fit, items, there)
     rows = rows - rows.mean(0)
-    return rows.T @ rows / len(rows)
+    return full_product(rows.T, rows) / len(rows)
 
 
 @eqx.filter_jit
@@ -149,7 +150,9 @@ def _gaps(model: Model, fit: Laplace, items: Any, there: Position) -> Float[Arra
     mode, space = fit
     gap = jax.tree.map(jnp.subtract, model.per_item(there, items), model.per_item(mode, items))
     rows = jax.vmap(lambda g: ravel_pytree(g)[0])(gap)
-    return rows * diagonal(space, mode) if space.cholesky is None else rows @ space.cholesky
+    if space.cholesky is None:
+        return rows * diagonal(space, mode)
+    return full_product(rows, space.cholesky)
 
 
 def _points(key: Any, fit: Laplace, grad: Minibatch, data: Data, number: int) -> list[Position]:

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
+from ...arrays import product
+
 LogLiks = Float[Array, "t k"]  # log p(y_t | x_t = k)
 
 
@@ -117,5 +119,5 @@ def stationary(transition: Float[Array, "k k"]) -> Float[Array, " k"]:
         transition = transition.at[:n, n].set(into).at[:n, :n].add(through)
     law = jnp.ones(1, transition.dtype)
     for n in range(1, size):
-        law = jnp.append(law, law @ transition[:n, n])
+        law = jnp.append(law, product(law, transition[:n, n]))
     return law / jnp.sum(law)

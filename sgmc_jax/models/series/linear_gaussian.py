@@ -196,17 +196,17 @@ class LinearGaussianStateSpace(SeriesModel):
         _checks.random_key(key)
         _checks.whole("length", length)
         law, (first_key, key, row_key) = self._law(position), jax.random.split(key, 3)
-        normal = lambda key, covariance, *shape: (
-            jax.random.normal(key, (*shape, len(covariance))) @ jnp.linalg.cholesky(covariance).T
+        normal = lambda key, covariance, *shape: product(
+            jax.random.normal(key, (*shape, len(covariance))), jnp.linalg.cholesky(covariance).T
         )
         first = law.mean + normal(first_key, law.covariance)
 
         def move(state: Array, noise: Array) -> tuple[Array, Array]:
-            return law.transition @ state + noise, state
+            return product(law.transition, state) + noise, state
 
         states = jax.lax.scan(move, first, normal(key, law.state_noise, length))[1]
         noise = normal(row_key, law.observation_noise, length)
-        return states, states @ law.observation.T + noise
+        return states, product(states, law.observation.T) + noise
 
     # -- the position
 
