@@ -68,6 +68,8 @@ class Model(ItemSum):
 
     of_series: ClassVar[bool] = False
     """Whether the items are windows of a series, so that the data are its rows in their order."""
+    unconstrained: ClassVar[bool] = False
+    """Whether positions are free numbers, of which `constrain` makes the parameters."""
 
     @abstractmethod
     def logprior(self, position: Position) -> Array:
@@ -137,8 +139,7 @@ class FunctionModel(Model):
         logprior: `position -> ()`, the log prior density up to a constant.
         loglik: `(position, item) -> ()`, the log likelihood of one item, i.e. of one row of the
             data. `None` for a target without data.
-        loglik_batch: optional, `(position, items) -> (n,)`, the same for a batch of items, where
-            that can be computed faster than by `vmap`.
+        loglik_batch: optional, `(position, items) -> (n,)`, where that is faster than by `vmap`.
 
     Example:
         >>> import jax.numpy as jnp
@@ -159,9 +160,8 @@ class FunctionModel(Model):
     ):
         self.logprior_function = as_function(logprior, "logprior", ("position",))
         self.loglik_function = as_optional(loglik, "loglik", ("position", "item"))
-        self.loglik_batch_function = as_optional(
-            loglik_batch, "loglik_batch", ("position", "items")
-        )
+        batch = ("position", "items")
+        self.loglik_batch_function = as_optional(loglik_batch, "loglik_batch", batch)
 
     def logprior(self, position: Position) -> Array:
         return self.logprior_function(position)

@@ -90,8 +90,8 @@ class Run(eqx.Module):
         axes: which of "kernel", "chain" and "draw" lead, in this order.
         capacity: of a kernel with slots, their number in the end; else `None`.
         thin: the number of steps that the infos of a kept draw are of.
-        unconstrained: whether draws are positions of a `Transformed` model, which its `constrain`
-            makes the parameters of.
+        unconstrained: whether draws are positions of a model, `Transformed` or of a series, which
+            its `constrain` makes the parameters of.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -180,8 +180,8 @@ class Run(eqx.Module):
         steps between, which is infinite if that of one is).
 
         Args:
-            model: that of the sampler. Draws of a `Transformed` one, or of one from numpyro, are
-                then told in the user's coordinates.
+            model: that of the sampler. Draws of a `Transformed` one, of one from numpyro, or of one
+                of a series are then told in the user's coordinates.
             data: all of the data, with which `model` adds `lp`, the log posterior density, to
                 `sample_stats`, and the group `log_likelihood`, of each item, which `arviz.loo`
                 needs: an array `items` of (chain, draw, item), without the constants that one's own
@@ -234,8 +234,8 @@ class Run(eqx.Module):
 
         Args:
             model: the run's model, where its coordinates are not those that it samples in
-                (`Transformed`, `from_numpyro`): the table is then of the user's. Without it, draws
-                are told as they were made.
+                (`Transformed`, `from_numpyro`, `HiddenMarkov`): the table is then of the user's.
+                Without it, draws are told as they were made.
 
         Returns:
             a `Summary`: `print` it, or take its `columns` or `to_dict()`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -74,6 +74,8 @@ class Transformed(Model):
         The Stan reference manual, constraint transforms (Carpenter et al. 2017), with the formulas
         of numpyro's `biject_to`.
     """
+
+    unconstrained: ClassVar[bool] = True
 
     model: Model
     constraints: PyTree
@@ -179,7 +181,7 @@ class Transformed(Model):
 
 def holds_supports(kernel: PyTree) -> bool:
     """Whether a kernel's positions are unconstrained numbers behind a model's parameters."""
-    is_one = lambda x: isinstance(x, Transformed)
+    is_one = lambda x: isinstance(x, Model) and x.unconstrained
     return any(map(is_one, jax.tree.leaves(kernel, is_leaf=is_one)))
 
 

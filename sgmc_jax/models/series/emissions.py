@@ -46,6 +46,14 @@ class Emission(eqx.Module):
     def check(self, rows: PyTree) -> None:
         """Raise if concrete rows, with a leading axis, have values that are never emitted."""
 
+    def constrain(self, parameters: PyTree) -> PyTree:
+        """Parameters, with any leading axes, in the coordinates that users think in."""
+        return parameters
+
+    def unconstrain(self, parameters: PyTree) -> PyTree:
+        """The inverse of `constrain`, with any leading axes."""
+        return parameters
+
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
         """One row of one state."""
         raise TypeError(f"{type(self).__name__} has no sample")
@@ -97,6 +105,16 @@ class NormalEmission(Emission):
         _one_shape("NormalEmission", row, mean=mean, log_scale=log_scale)
         return jnp.sum(jax.scipy.stats.norm.logpdf(row, mean, jnp.exp(log_scale)))
 
+    def constrain(self, parameters: PyTree) -> PyTree:
+        """`{"mean": ..., "scale": ...}`, the latter a standard deviation."""
+        mean, log_scale = _named(self, parameters, "mean"), _named(self, parameters, "log_scale")
+        return {"mean": mean, "scale": jnp.exp(log_scale)}
+
+    def unconstrain(self, parameters: PyTree) -> PyTree:
+        mean, scale = _named(self, parameters, "mean"), _named(self, parameters, "scale")
+        _checks.positive("scale", scale)
+        return {"mean": mean, "log_scale": jnp.log(scale)}
+
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
         mean, log_scale = _named(self, parameters, "mean"), _named(self, parameters, "log_scale")
         return mean + jnp.exp(log_scale) * jax.random.normal(key, jnp.shape(mean))
@@ -138,6 +156,15 @@ class PoissonEmission(Emission):
         _one_shape("PoissonEmission", row, log_rate=log_rate)
         row = jnp.asarray(row, log_rate.dtype)
         return jnp.sum(log_poisson(row, log_rate))
+
+    def constrain(self, parameters: PyTree) -> PyTree:
+        """`{"rate": ...}`."""
+        return {"rate": jnp.exp(_named(self, parameters, "log_rate"))}
+
+    def unconstrain(self, parameters: PyTree) -> PyTree:
+        rate = _named(self, parameters, "rate")
+        _checks.positive("rate", rate)
+        return {"log_rate": jnp.log(rate)}
 
     def check(self, rows: PyTree) -> None:
         _numbers("PoissonEmission", rows)
@@ -201,6 +228,19 @@ class CategoricalEmission(Emission):
     def loglik(self, parameters: PyTree, row: PyTree) -> Array:
         _one_shape("CategoricalEmission", row, symbol=0)
         return self.log_probabilities(parameters)[row]
+
+    def constrain(self, parameters: PyTree) -> PyTree:
+        """`{"probabilities": (..., V)}`."""
+        logits = _named(self, parameters, "logits")
+        full = jnp.concatenate([jnp.zeros_like(logits[..., :1]), logits], axis=-1)
+        return {"probabilities": jax.nn.softmax(full)}
+
+    def unconstrain(self, parameters: PyTree) -> PyTree:
+        value = _named(self, parameters, "probabilities")
+        if _checks.is_concrete(value):
+            _checks.probabilities("probabilities", value, 1e-4)
+        log_p = jnp.log(value)
+        return {"logits": log_p[..., 1:] - log_p[..., :1]}
 
     def check(self, rows: PyTree) -> None:
         _numbers("CategoricalEmission", rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -77,6 +77,8 @@ class HiddenMarkov(SeriesModel):
         expectation here; the state before an interior window has its stationary law here, and the
         pair of it with the first row counts.
     """
+
+    unconstrained: ClassVar[bool] = True
 
     num_states: int = eqx.field(static=True)
     emission: Emission
@@ -179,32 +181,54 @@ class HiddenMarkov(SeriesModel):
             raise ValueError(
                 f"transition must be of shape {(size, size)}, got {np.shape(transition)}"
             )
-        if _checks.is_concrete(transition):
-            _checks.probabilities("transition", transition, 1e-4)
-        log_p = jnp.log(jnp.asarray(transition))
-        rows, columns = _off_diagonal(size)
-        logits = log_p[rows, columns] - jnp.diagonal(log_p)[rows]
         emission = jax.tree.map(lambda w: _checks.as_real(w, "emission"), emission)
-        return {"transition": logits.reshape(size, size - 1), "emission": emission}
+        return {"transition": _logits(transition), "emission": emission}
 
     def transition_matrix(self, position: Position) -> Float[Array, "k k"]:
         """P."""
         return jnp.exp(self._log_transition(position))
 
+    def constrain(self, position: Position) -> dict[str, PyTree]:
+        """P, and the parameters of the emission as its own `constrain` tells them.
+
+        Args:
+            position: with any leading axes, such as chains and draws: `run.trace`.
+        """
+        _check_parts(position)
+        transition = jnp.exp(self._log_probabilities(jnp.asarray(position["transition"])))
+        emission = jax.tree.map(jnp.asarray, position["emission"])
+        return {"transition": transition, "emission": self.emission.constrain(emission)}
+
+    def unconstrain(self, position: dict[str, PyTree]) -> dict[str, PyTree]:
+        """The position, with any leading axes, of what `constrain` tells."""
+        _check_parts(position)
+        emission = jax.tree.map(lambda w: _checks.as_real(w, "emission"), position["emission"])
+        size, shape = self.num_states, np.shape(position["transition"])
+        if shape[-2:] != (size, size):
+            raise ValueError(f"transition must end in the shape {(size, size)}, got {shape}")
+        transition = _logits(position["transition"])
+        return {"transition": transition, "emission": self.emission.unconstrain(emission)}
+
     def _log_transition(self, position: Position) -> Float[Array, "k k"]:
-        size = self.num_states
-        if not isinstance(position, dict) or set(position) != {"transition", "emission"}:
+        _check_parts(position)
+        logits, wanted = position["transition"], (self.num_states, self.num_states - 1)
+        if jnp.shape(logits) != wanted:
             raise ValueError(
-                'position of HiddenMarkov must be a dict of "transition" and "emission", as its '
-                f"method `position` makes it, got {jax.tree.map(jnp.shape, position)}"
+                f"position['transition'] must be of shape {wanted}, got {jnp.shape(logits)}"
             )
-        logits = position["transition"]
-        if jnp.shape(logits) != (size, size - 1):
+        return self._log_probabilities(logits)
+
+    def _log_probabilities(self, logits: Float[Array, "*n k l"]) -> Float[Array, "*n k k"]:
+        """log P, of one position or of many."""
+        size, lead = self.num_states, logits.shape[:-2]
+        if logits.shape[-2:] != (size, size - 1):
+            wanted = (size, size - 1)
             raise ValueError(
-                f"position['transition'] must be of shape {(size, size - 1)}, got "
-                f"{jnp.shape(logits)}"
+                f"position['transition'] must end in the shape {wanted}, got {logits.shape}"
             )
-        full = jnp.zeros((size, size), logits.dtype).at[_off_diagonal(size)].set(logits.ravel())
+        rows, columns = _off_diagonal(size)
+        full = jnp.zeros((*lead, size, size), logits.dtype)
+        full = full.at[..., rows, columns].set(logits.reshape(*lead, -1))
         return jax.nn.log_softmax(full, axis=-1)
 
     def _chain(self, position: Position) -> Chain:
@@ -241,6 +265,25 @@ class HiddenMarkov(SeriesModel):
     def _smoothed(self, chain: Chain, window: SeriesWindow, logliks: Array) -> recursions.Smoothed:
         first = jnp.where(window.first, chain.initial, chain.stationary)
         return recursions.smooth(chain.stationary, first, chain.transition, logliks)
+
+
+def _check_parts(position: Any) -> None:
+    if not isinstance(position, dict) or set(position) != {"transition", "emission"}:
+        raise ValueError(
+            'position of HiddenMarkov must be a dict of "transition" and "emission", as its method '
+            f"`position` makes it, got {jax.tree.map(jnp.shape, position)}"
+        )
+
+
+def _logits(transition: Float[Array, "*n k k"]) -> Float[Array, "*n k l"]:
+    """log P_ij / P_ii for j != i."""
+    if _checks.is_concrete(transition):
+        _checks.probabilities("transition", transition, 1e-4)
+    log_p = jnp.log(jnp.asarray(transition))
+    *lead, size, _ = log_p.shape
+    rows, columns = _off_diagonal(size)
+    logits = log_p[..., rows, columns] - jnp.diagonal(log_p, axis1=-2, axis2=-1)[..., rows]
+    return logits.reshape(*lead, size, size - 1)
 
 
 def _off_diagonal(size: int) -> tuple[np.ndarray, np.ndarray]:

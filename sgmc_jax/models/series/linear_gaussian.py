@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from ... import _checks, _returned
@@ -18,6 +17,15 @@ from ...arrays import product
 from ...batching import SeriesWindow
 from . import kalman
 from .kalman import LinearGaussianLaw, expected_log_normal
+from .matrices import (
+    NAMES,
+    NOISES,
+    all_packed,
+    check_definite,
+    covariances,
+    log_inverse_wishart,
+    named_matrices,
+)
 from .series_model import (
     SeriesModel,
     check_shapes,
@@ -26,8 +34,6 @@ from .series_model import (
     with_gradient_of,
 )
 
-_NAMES = ("transition", "state_noise", "observation", "observation_noise")
-_NOISES = ("state_noise", "observation_noise")
 _FEW_DIGITS = 0.01
 
 
@@ -91,6 +97,8 @@ class LinearGaussianStateSpace(SeriesModel):
         of TensorFlow Probability, and cuthbert is at version 0.1.
     """
 
+    unconstrained: ClassVar[bool] = True
+
     state_dim: int = eqx.field(static=True)
     observation_dim: int = eqx.field(static=True)
     known: dict[str, Array]
@@ -113,13 +121,13 @@ class LinearGaussianStateSpace(SeriesModel):
         _checks.shaped("scale", scale)
         _checks.positive("scale", scale)
         self.state_dim, self.observation_dim = state_dim, observation_dim
-        given = _matrices("known", {} if known is None else known, self._shapes())
-        if set(given) == set(_NAMES):
+        given = named_matrices("known", {} if known is None else known, self._shapes())
+        if set(given) == set(NAMES):
             raise ValueError("known must leave one of the four matrices to be sampled")
         self.known = given
         self.scale = _checks.as_real(scale, "scale")
         pair = _checks.positive_pair("noise_prior", noise_prior, "(degrees of freedom, scale)")
-        sizes = [self._shapes()[name][0] for name in _NOISES if name not in given]
+        sizes = [self._shapes()[name][0] for name in NOISES if name not in given]
         most = max(sizes, default=1) - 1
         if pair is None or _checks.certainly(lambda nu: nu <= most, pair[0]):
             got = _checks.shown(noise_prior)
@@ -136,7 +144,7 @@ class LinearGaussianStateSpace(SeriesModel):
                     f"initial must be a mean and a covariance of shapes {(state_dim,)} and "
                     f"{(state_dim, state_dim)}, got {mean.shape} and {covariance.shape}"
                 )
-            _definite("initial", covariance)
+            check_definite("initial", covariance)
             self.initial = (mean, covariance)
 
     # -- the density
@@ -145,8 +153,9 @@ class LinearGaussianStateSpace(SeriesModel):
         self._check(position)
         total = jnp.zeros(())
         for name, value in position.items():
-            if name in _NOISES:
-                total = total + self._log_noise_prior(value, self._shapes()[name][0])
+            if name in NOISES:
+                size = self._shapes()[name][0]
+                total = total + log_inverse_wishart(value, size, self.noise_prior)
             else:
                 total = total - 0.5 * jnp.sum((value / self.scale) ** 2)
         return total
@@ -212,30 +221,40 @@ class LinearGaussianStateSpace(SeriesModel):
 
     def position(self, **matrices: Any) -> dict[str, Array]:
         """The position of A, Q, C and R as matrices, by the names of the position."""
-        given = _matrices("position", matrices, self._shapes())
-        wanted = set(_NAMES) - set(self.known)
-        if set(given) != wanted:
-            raise ValueError(f"position must be made of {sorted(wanted)}, got {sorted(given)}")
-        return {name: _packed(x) if name in _NOISES else x for name, x in given.items()}
+        return self._free(named_matrices("position", matrices, self._shapes()))
 
     def matrices(self, position: Position) -> dict[str, Array]:
         """A, Q, C and R as matrices, the known ones too, by the names of the position."""
         self._check(position)
-        found = dict(self.known)
-        for name, value in position.items():
-            if name in _NOISES:
-                factor = _factor(value, self._shapes()[name][0])
-                value = product(factor, factor.T)
-            found[name] = value
-        return found
+        return dict(self.known) | self.constrain(position)
+
+    def constrain(self, position: Position) -> dict[str, Array]:
+        """A, Q, C and R as matrices, but for those that are known.
+
+        Args:
+            position: with any leading axes, such as chains and draws: `run.trace`.
+        """
+        sizes = {name: self._shapes()[name][0] for name in NOISES}
+        matrix = lambda name, x: covariances(x, sizes[name]) if name in NOISES else x
+        return {name: matrix(name, jnp.asarray(value)) for name, value in position.items()}
+
+    def unconstrain(self, position: Mapping[str, Any]) -> dict[str, Array]:
+        """The position, with any leading axes, of matrices as `constrain` tells them."""
+        return self._free(named_matrices("position", position, self._shapes(), draws=True))
+
+    def _free(self, matrices: dict[str, Array]) -> dict[str, Array]:
+        wanted = set(NAMES) - set(self.known)
+        if set(matrices) != wanted:
+            raise ValueError(f"position must be made of {sorted(wanted)}, got {sorted(matrices)}")
+        return {name: all_packed(x) if name in NOISES else x for name, x in matrices.items()}
 
     def _shapes(self) -> dict[str, tuple[int, int]]:
         d, m = self.state_dim, self.observation_dim
-        return dict(zip(_NAMES, ((d, d), (d, d), (m, d), (m, m))))
+        return dict(zip(NAMES, ((d, d), (d, d), (m, d), (m, m))))
 
     def _check(self, position: Position) -> None:
         free = {name: shape for name, shape in self._shapes().items() if name not in self.known}
-        packed = lambda name, n: (n * (n + 1) // 2,) if name in _NOISES else free[name]
+        packed = lambda name, n: (n * (n + 1) // 2,) if name in NOISES else free[name]
         shapes = {name: packed(name, shape[0]) for name, shape in free.items()}
         check_shapes("LinearGaussianStateSpace", position, shapes)
 
@@ -254,7 +273,7 @@ class LinearGaussianStateSpace(SeriesModel):
     def _law(self, position: Position) -> LinearGaussianLaw:
         found = self.matrices(position)
         dtype = jnp.result_type(*found.values())  # of which some may be known in another one
-        a, q, c, r = (found[name].astype(dtype) for name in _NAMES)
+        a, q, c, r = (found[name].astype(dtype) for name in NAMES)
         covariance = kalman.stationary(a, q)
         initial = self.initial or (jnp.zeros(self.state_dim), covariance)
         mean, first = (x.astype(dtype) for x in initial)
@@ -271,17 +290,6 @@ class LinearGaussianStateSpace(SeriesModel):
         filtered = kalman.kalman_filter(law, self._rows(window), window.real)
         return filtered, kalman.smooth(law, filtered)
 
-    def _log_noise_prior(self, packed: Array, size: int) -> Array:
-        """Inverse Wishart in the coordinates of the factor, with their Jacobian."""
-        (nu, b), factor = self.noise_prior, _factor(packed, size)
-        log_diagonal = jnp.log(jnp.diagonal(factor))
-        inverse = jax.scipy.linalg.solve_triangular(
-            factor, jnp.eye(size, dtype=factor.dtype), lower=True
-        )
-        powers = size + 1 - jnp.arange(size)
-        density = -(nu + size + 1) * jnp.sum(log_diagonal) - 0.5 * b * jnp.sum(inverse**2)
-        return density + jnp.sum(powers * log_diagonal)
-
 
 def _outer(x: Array, y: Array) -> Array:
     return x[..., :, None] * y[..., None, :]
@@ -289,48 +297,6 @@ def _outer(x: Array, y: Array) -> Array:
 
 def _transpose(x: Array) -> Array:
     return jnp.swapaxes(x, -1, -2)
-
-
-def _factor(packed: Array, size: int) -> Array:
-    """The Cholesky factor of a packed one, whose diagonal is in logarithms."""
-    lower = jnp.zeros((size, size), packed.dtype).at[np.tril_indices(size)].set(packed)
-    return jnp.tril(lower, -1) + jnp.diag(jnp.exp(jnp.diagonal(lower)))
-
-
-def _packed(matrix: Array) -> Array:
-    factor = jnp.linalg.cholesky(matrix)
-    lower = jnp.tril(factor, -1) + jnp.diag(jnp.log(jnp.diagonal(factor)))
-    return lower[np.tril_indices(len(matrix))]
-
-
-def _matrices(
-    what: str, given: Mapping[str, Any], shapes: dict[str, tuple[int, int]]
-) -> dict[str, Array]:
-    """Named matrices of these shapes, those of noise positive definite."""
-    if not isinstance(given, Mapping):
-        raise TypeError(f"{what} must be a dict of matrices, got {type(given).__name__}")
-    if unknown := set(given) - set(_NAMES):
-        raise ValueError(f"{what} must name some of {_NAMES}, got {sorted(unknown)}")
-    found = {}
-    for name, value in given.items():
-        value = found[name] = _checks.as_real(value, name)
-        if value.shape != shapes[name]:
-            raise ValueError(f"{name} must be of shape {shapes[name]}, got {value.shape}")
-        if name in _NOISES:
-            _definite(name, value)
-    return found
-
-
-def _definite(name: str, value: Array) -> None:
-    """Raise unless a concrete covariance is symmetric and positive definite."""
-    if not _checks.is_concrete(value):
-        return
-    _checks.finite(name, value)
-    matrix = np.asarray(value, np.float64)
-    if not np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-6 * np.max(np.abs(matrix))):
-        raise ValueError(f"{name} must be symmetric, got {matrix}")
-    if not np.min(np.linalg.eigvalsh(matrix)) > 0:
-        raise ValueError(f"{name} must be positive definite, got {matrix}")
 
 
 def _tell_of_few_digits(law: LinearGaussianLaw) -> None:

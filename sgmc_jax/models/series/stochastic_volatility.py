@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -56,6 +56,8 @@ class StochasticVolatility(NonlinearStateSpace):
         but for the prior of the mean; Aicher et al. (2019) for windows with particles.
     """
 
+    unconstrained: ClassVar[bool] = True
+
     mean_prior: tuple[Array, Array]
     persistence_prior: tuple[Array, Array]
     precision_prior: tuple[Array, Array]
@@ -80,23 +82,37 @@ class StochasticVolatility(NonlinearStateSpace):
 
     def position(self, *, mean: Any, persistence: Any, scale: Any) -> dict[str, Array]:
         """The position of mu, phi in (-1, 1) and sigma > 0."""
-        _checks.positive("scale", scale)
-        persistence = _checks.one_number("persistence", persistence)
-        if _checks.certainly(lambda phi: abs(phi) >= 1, persistence):
-            raise ValueError(f"persistence must be between -1 and 1, got {persistence}")
-        return {
-            "mean": _checks.one_number("mean", mean),
-            "persistence": jnp.arctanh(persistence),
-            "log_scale": jnp.log(_checks.one_number("scale", scale)),
-        }
+        given = {"mean": mean, "persistence": persistence, "scale": scale}
+        return self.unconstrain({name: _checks.one_number(name, x) for name, x in given.items()})
 
-    def natural(self, position: Position) -> dict[str, Array]:
-        """mu, phi and sigma, of one position or of a trace."""
+    def constrain(self, position: Position) -> dict[str, Array]:
+        """mu, phi and sigma.
+
+        Args:
+            position: with any leading axes, such as chains and draws: `run.trace`.
+        """
         return {
-            "mean": position["mean"],
+            "mean": jnp.asarray(position["mean"]),
             "persistence": jnp.tanh(position["persistence"]),
             "scale": jnp.exp(position["log_scale"]),
         }
+
+    def unconstrain(self, position: dict[str, Any]) -> dict[str, Array]:
+        """The position, with any leading axes, of mu, phi and sigma as `constrain` tells them."""
+        if not isinstance(position, dict) or set(position) != {"mean", "persistence", "scale"}:
+            raise ValueError(
+                'position must be a dict of "mean", "persistence" and "scale", got '
+                f"{jax.tree.map(jnp.shape, position)}"
+            )
+        mean, phi, scale = (_checks.as_real(position[x], x) for x in _NATURAL)
+        _checks.positive("scale", scale)
+        if _checks.certainly(lambda phi: abs(phi) >= 1, phi):
+            raise ValueError(f"persistence must be between -1 and 1, got {_checks.shown(phi)}")
+        return {"mean": mean, "persistence": jnp.arctanh(phi), "log_scale": jnp.log(scale)}
+
+    def natural(self, position: Position) -> dict[str, Array]:
+        """The same as `constrain`: mu, phi and sigma, of one position or of a trace."""
+        return self.constrain(position)
 
     def logprior(self, position: Position) -> Array:
         check_shapes("StochasticVolatility", position, dict.fromkeys(_NAMES, ()))
@@ -141,6 +157,7 @@ class StochasticVolatility(NonlinearStateSpace):
 
 
 _NAMES = ("mean", "persistence", "log_scale")
+_NATURAL = ("mean", "persistence", "scale")
 
 
 def _law(position: Position) -> tuple[Array, Array, Array, Array]:
