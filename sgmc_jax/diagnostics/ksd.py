@@ -45,7 +45,9 @@ def ksd(
 
     Args:
         positions: Draws, (K, d), or a pytree whose leaves have a leading draw axis: of
-            chains, (chain, draw, d), reshape the first two axes into one, or `vmap` over chains.
+            chains, (chain, draw, d), reshape the first two axes into one, or `vmap` over chains;
+            of an array with more than two axes, which may be such, a warning says what it is
+            taken for.
             Bring the parameters to about unit scale, or choose `c` to suit.
         scores: Gradients of the log density (not of U) at the draws, shaped as `positions`.
         c: Length scale of the kernel, > 0.
@@ -228,9 +230,17 @@ def _matrix(tree: Any, name: str) -> Float[Array, "k d"]:
 
 
 def _warn_of_chains(positions: Any, count: int) -> None:
-    """Warn of draws so few, and leaves so long, that the leading axis is one of chains."""
+    """Warn of an array with axes that may be (chain, draw, ...), and of leaves with few draws."""
+    shape = np.shape(positions) if jax.tree_util.all_leaves([positions]) else ()
     second = {np.shape(leaf)[1:2] for leaf in jax.tree_util.tree_leaves(positions)}
-    if count <= _FEW and len(second) == 1 and second.pop() > (_FEW,):
+    if len(shape) > 2:
+        warnings.warn(
+            f"positions of shape {shape} are taken for {count} draws of {math.prod(shape[1:])} "
+            "numbers: of (chain, draw, ...) reshape the first two axes into one, and where draws "
+            "are matrices let positions.reshape(len(positions), -1) say so",
+            stacklevel=3,
+        )
+    elif count <= _FEW and len(second) == 1 and second.pop() > (_FEW,):
         warnings.warn(
             f"positions have {count} draws, as many as there may be chains: of (chain, draw, ...) "
             "reshape the first two axes into one",

@@ -180,8 +180,13 @@ def test_bad_input_is_named(arguments, options, error, message):
 def test_chains_are_no_draws():
     z = np.random.default_rng(0).normal(size=(4, 500, 3))
     with pytest.warns(UserWarning, match="positions have 4 draws"):
-        ksd(z, -z)
+        ksd({"a": z}, {"a": -z})
+    for chains in (z, np.ones((20, 50, 2)), np.ones((64, 20, 1))):
+        said = f"taken for {len(chains)} draws of {chains[0].size} numbers"
+        with pytest.warns(UserWarning, match=said):
+            ksd(chains, -chains)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ksd(z.reshape(-1, 3), -z.reshape(-1, 3))
+        ksd({"matrix": np.ones((20, 3, 2))}, {"matrix": np.ones((20, 3, 2))})
         ksd(X, -X)
