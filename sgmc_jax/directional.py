@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -38,7 +39,8 @@ def von_mises_fisher_log_prob(
         is out of its range.
 
     Raises:
-        ValueError: the last axes of `x` and `mean_direction` differ.
+        ValueError: the last axes of `x` and `mean_direction` differ, or one of them has not unit
+            length.
 
     Example:
         >>> import jax.numpy as jnp
@@ -56,6 +58,8 @@ def von_mises_fisher_log_prob(
     )
     d = _last_axis(x, mean)
     _checks.fitting(x=x, mean_direction=mean, concentration=kappa[..., None])
+    check_directions("x", x)
+    check_directions("mean_direction", mean)
     chord = jnp.sum((x - mean) ** 2, axis=-1)
     minus_log_area = math.lgamma(d / 2) - math.log(2) - d / 2 * math.log(math.pi)
     series = log_bessel_series(d / 2 - 1, kappa, scaled=True)
@@ -129,6 +133,18 @@ def matrix_langevin_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, ".
             f"{x.shape} and {matrix.shape}"
         )
     return jnp.sum(x * matrix, axis=(-2, -1))
+
+
+def check_directions(name: str, x: ArrayLike) -> None:
+    """Raise unless concrete vectors have unit length along their last axis."""
+    if not _checks.is_concrete(x):
+        return
+    error = np.abs(np.linalg.norm(np.asarray(x, float), axis=-1) - 1)
+    if not np.all(error <= _checks.slack(jnp.asarray(x))):
+        raise ValueError(
+            f"{name} must have unit length along its last axis, got a length off by "
+            f"{np.max(error):.2g}"
+        )
 
 
 def _last_axis(x: Array, mean: Array) -> int:

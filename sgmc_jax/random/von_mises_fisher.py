@@ -7,11 +7,11 @@ from functools import partial
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from .. import _checks
+from ..directional import check_directions
 from ._rejection import first_accepted
 from .normal import check_shape
 from .words import normal, symmetric, uniform, word_keys, word_pair
@@ -81,13 +81,7 @@ def _check(mean_direction: ArrayLike, shape: tuple[int, ...], concentration: Arr
     if not shape or shape[-1] < 2:
         raise ValueError(f"mean_direction must have a last axis of at least 2, got shape {shape}")
     _checks.positive("concentration", concentration, zero=True)
-    if _checks.is_concrete(mean_direction):
-        error = np.abs(np.linalg.norm(np.asarray(mean_direction, float), axis=-1) - 1)
-        if not np.all(error <= _checks.slack(jnp.asarray(mean_direction))):
-            raise ValueError(
-                "mean_direction must have unit length along its last axis, got a length off by "
-                f"{np.max(error):.2g}"
-            )
+    check_directions("mean_direction", mean_direction)
 
 
 @partial(jax.jit, static_argnames="shape")

@@ -86,6 +86,9 @@ def test_shapes_and_ranges():
     assert np.isnan(von_mises_fisher_log_prob(mean, mean, -1.0))
     with pytest.raises(ValueError, match="vectors of one length"):
         von_mises_fisher_log_prob(x, jnp.eye(3)[0], 1.0)
+    for name, args in (("x", (5 * x, mean)), ("mean_direction", (x, jnp.full(4, jnp.nan)))):
+        with pytest.raises(ValueError, match=f"^{name} must have unit length along its last axis"):
+            von_mises_fisher_log_prob(*args, 2.0)
 
 
 def test_bingham():
