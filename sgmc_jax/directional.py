@@ -1,4 +1,7 @@
-"""Log densities of directional laws, with respect to the surface measure of their spaces."""
+"""Log densities of directional laws, with respect to the surface measure of their spaces.
+
+That of von Mises and Fisher is normalised; of the two others a constant of the matrix is left out.
+"""
 
 from __future__ import annotations
 
@@ -67,10 +70,11 @@ def von_mises_fisher_log_prob(
 
 
 def bingham_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, "..."]:
-    """The log density x'Bx of the Bingham law on the unit sphere, up to its constant.
+    """The log density x'Bx of the Bingham law in x, not for inference of B: it is not normalised.
 
     The law is that of an axis: x and -x are as likely. The constant -log 1F1(1/2; d/2; B), less the
-    log of the area, depends on B alone and is left out; B + cI is the same law as B.
+    log of the area, depends on B and is left out: as a likelihood of B this would be wrong. B + cI
+    is the same law as B.
 
     Args:
         x: unit vectors of shape (..., d).
@@ -101,11 +105,11 @@ def bingham_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, "..."]:
 
 
 def matrix_langevin_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, "..."]:
-    """The log density tr(F'X) of the matrix Langevin law, up to its constant.
+    """The log density tr(F'X) of the matrix Langevin law in X, not for inference of F.
 
     The law (also called matrix von Mises-Fisher) is on the n x p matrices with orthonormal columns.
-    The constant -log 0F1(; n/2; F'F/4), less the log of their volume, depends on F alone and is
-    left out.
+    The constant -log 0F1(; n/2; F'F/4), less the log of their volume, depends on F and is left out:
+    as a likelihood of F this would be wrong.
 
     Args:
         x: X, matrices of shape (..., n, p) with X'X = I.

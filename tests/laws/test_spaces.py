@@ -7,6 +7,7 @@ import pytest
 import scipy.linalg
 from jax.flatten_util import ravel_pytree
 from jax.test_util import check_grads
+from scipy import stats
 
 from sgmc_jax import (
     SPD,
@@ -343,6 +344,22 @@ def test_a_position_off_its_space(space, x, message):
     kernel = gmc(Minibatch(FunctionModel(lambda x: -jnp.sum(x)), Full()), space, 0.1)
     with pytest.raises(ValueError, match=message):
         sample(KEY, kernel, x, None, num_steps=1)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0, [0.7, 3.0, 1.2], [[1.0, 2.0, 3.0], [4.0, 0.6, 0.8]]])
+def test_dirichlet_densities_are_normalised(alpha, x64):
+    """SciPy's, with the Jacobian of the volume, and its derivatives in alpha by differences."""
+    theta = np.random.default_rng(3).dirichlet(np.ones(3), 2)
+    each = np.broadcast_to(np.asarray(alpha, float), (2, 3))
+    of_scipy = sum(stats.dirichlet.logpdf(t, a) for t, a in zip(theta, each))
+    expected = of_scipy + np.sum(np.log(theta)) / 2 + 2 * 2 * np.log(2)
+    log_prob = lambda alpha: Simplex.log_dirichlet(jnp.asarray(theta), alpha)
+    np.testing.assert_allclose(log_prob(jnp.asarray(alpha)), expected, rtol=1e-12)
+    if each[0, 0] > 0.5:
+        slope = jax.grad(log_prob)(jnp.asarray(each))
+        near = lambda h: jax.vmap(lambda e: log_prob(each + h * e))(jnp.eye(6).reshape(6, 2, 3))
+        found = (near(1e-6) - near(-1e-6)) / 2e-6
+        np.testing.assert_allclose(slope.ravel(), found, rtol=1e-7, atol=1e-7)
 
 
 def test_a_flat_prior_of_the_faces_is_told_of():
