@@ -42,7 +42,8 @@ def sgrhmc(
 
     Args:
         grad: the estimator of the gradient of the log posterior.
-        metric: G(x)^-1, the inverse: a function of the position that returns a diagonal, as a
+        metric: the inverse G(x)^-1, not G: about the covariance of the target, the inverse mass
+            matrix of other libraries. A function of the position that returns a diagonal, as a
             pytree like the position, or a positive definite matrix (d, d) over the raveled
             position; or one of these, if it is constant. R is then its root, or Cholesky factor.
         step_size: h > 0, or a function of the step index.
