@@ -1,4 +1,9 @@
-"""Special functions that JAX lacks or rounds badly in float32."""
+"""Special functions that JAX lacks, rounds badly in float32, or has for other arguments.
+
+What may be tiny or huge comes as its logarithm: `exponential_integral(log_y)` is
+`jax.scipy.special.exp1` at e^log_y, and `log1mexp(x)`, of x = log p <= 0, is
+`jax.nn.log1mexp(-x)`.
+"""
 
 import math
 from collections.abc import Callable
@@ -117,9 +122,18 @@ def trigamma_step(x: Array, n: Any) -> Array:
 def log1mexp(x: ArrayLike) -> Array:
     """log(1 - e^x) for x <= 0, by whichever of two forms does not cancel.
 
+    Of x = log p it is log(1 - p). `jax.nn.log1mexp` has the other sign, log(1 - e^-x) for x >= 0,
+    and so has TensorFlow Probability: `log1mexp(x)` is theirs at -x, and NaN for x > 0.
+
+    Args:
+        x: <= 0, of any shape.
+
     Example:
+        >>> import jax, jax.numpy as jnp
         >>> float(log1mexp(-40.0)) == -float(jnp.exp(-40.0))
         True
+        >>> [round(float(x), 4) for x in (log1mexp(-1.0), jax.nn.log1mexp(1.0))]
+        [-0.4587, -0.4587]
 
     Reference:
         Maechler (2012), Accurately computing log(1 - exp(-|a|)).
@@ -137,6 +151,8 @@ _FLAT = 39.0  # the integrands below are 1 to double precision that far below th
 
 def exponential_integral(log_y: ArrayLike) -> Array:
     """E_1(y) at y = exp(log_y), the integral of e^-t / t over t > y, to a part in 1e6 or better.
+
+    It takes the logarithm of y; `jax.scipy.special.exp1` takes y itself.
 
     With t = e^s it is that of exp(-e^s), by 16 panels of Gauss and Legendre's rule up to where it
     is 1e-17 of what it is at y, or at 1; below s = -39 the integrand is 1.
