@@ -20,7 +20,7 @@ def perplexity(
     """By document completion; see `LDA.perplexity`."""
     halves_key, sweeps_key = jax.random.split(key)
     seen, held = _halves(halves_key, documents)
-    allocation = DocumentTopics(prior, 1, burn_in + 1, draws)
+    allocation = DocumentTopics(prior, 1, burn_in, draws)
 
     def log_likelihood(key: Any, position: Array) -> Array:
         share = _shares(allocation, key, position, seen)
@@ -45,7 +45,7 @@ def mean_proportions(
     prior: TopicPrior, key: Any, log_topics: Array, documents: Array, burn_in: int, draws: int
 ) -> Float[Array, "n k"]:
     """See `LDA.transform`."""
-    allocation = DocumentTopics(prior, 1, burn_in + 1, draws)
+    allocation = DocumentTopics(prior, 1, burn_in, draws)
 
     def add(total: Array, draw: tuple[Any, Array]) -> tuple[Array, None]:
         key, position = draw

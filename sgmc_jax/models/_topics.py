@@ -41,7 +41,10 @@ class TopicPrior(eqx.Module):
 
 
 class DocumentTopics(Allocation):
-    """The topics of a document's words, an array of shape (draws, length) a document."""
+    """The topics of a document's words, an array of shape (draws, length) a document.
+
+    A draw from scratch has `burn_in` sweeps before the first that counts, one from others `sweeps`.
+    """
 
     prior: TopicPrior
     sweeps: int = eqx.field(static=True)
@@ -51,14 +54,15 @@ class DocumentTopics(Allocation):
     exact: ClassVar[bool] = False  # from scratch it takes sweeps
 
     def __check_init__(self):
-        for name in ("sweeps", "burn_in", "draws"):
+        for name in ("sweeps", "draws"):
             _checks.whole(name, getattr(self, name))
+        _checks.whole("burn_in", self.burn_in, 0)
 
     def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> Array:
         first, *rest = jax.random.split(key, self.draws) if self.draws > 1 else [key]
         if previous is None:
             nothing = jnp.full(items.shape, -1, jnp.int16)
-            topics = self.swept(first, position, items, nothing, self.burn_in)
+            topics = self.swept(first, position, items, nothing, self.burn_in + 1)
         else:
             topics = self.swept(first, position, items, previous[:, -1], self.sweeps)
         if not rest:

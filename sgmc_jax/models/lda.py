@@ -123,10 +123,11 @@ class LDA(TopicPrior):
             method: `"table"` keeps the topics of all words, and sweeps over those of the batch:
                 exact, whatever the batch. `"fresh"` draws the batch's from scratch, for streams and
                 for corpora whose table does not fit into memory.
-            sweeps: the Gibbs sweeps of a step over its batch, between draws for `"fresh"`.
-            burn_in: the sweeps of a draw from scratch before the first that counts.
-            draws: the draws of `"fresh"` to be averaged. More than one lower the variance, but are
-                right only with `scir(..., scale="fixed")`, as h -> 0.
+            sweeps: at least 1: the Gibbs sweeps of a step over its batch, between draws for
+                `"fresh"`.
+            burn_in: at least 0: the sweeps of a draw from scratch before the first that counts.
+            draws: at least 1: the draws of `"fresh"` to be averaged. More than one lower the
+                variance, but are right only with `scir(..., scale="fixed")`, as h -> 0.
 
         Example: documents that are read batch by batch, 1,000 in all.
             >>> import jax, numpy as np
@@ -155,7 +156,7 @@ class LDA(TopicPrior):
             sweeps: Gibbs sweeps between two draws of the topics. Draws cost little beside sweeps,
                 and long corpora are fitted in fewest sweeps with one.
         """
-        return TopicGibbs(DocumentTopics(self, sweeps, 1, 1))
+        return TopicGibbs(DocumentTopics(self, sweeps, 0, 1))
 
     def collapsed(self) -> Kernel:
         """Collapsed Gibbs: one step draws each word's topic in turn, topics integrated out.
@@ -166,7 +167,7 @@ class LDA(TopicPrior):
         Reference:
             Griffiths and Steyvers (2004), Finding scientific topics, equation 5.
         """
-        return CollapsedGibbs(DocumentTopics(self, 1, 1, 1))
+        return CollapsedGibbs(DocumentTopics(self, 1, 0, 1))
 
     def perplexity(
         self,
@@ -188,8 +189,8 @@ class LDA(TopicPrior):
             log_topics: positions of a sampler, draws on the leading axes; logarithms of topics up
                 to a constant each. A word of no topic makes the perplexity infinite.
             documents: held-out documents.
-            burn_in: Gibbs sweeps over a first half before those that count.
-            draws: the number of sweeps that count.
+            burn_in: at least 0: Gibbs sweeps over a first half before those that count.
+            draws: at least 1: the number of sweeps that count.
 
         Reference:
             Wallach et al. (2009), Evaluation methods for topic models, section 5.1.
@@ -224,8 +225,8 @@ class LDA(TopicPrior):
         Args:
             log_topics: positions of a sampler, draws on the leading axes, as of `perplexity`.
             documents: of `documents(counts)`; one without words has the prior's mean, 1 / K.
-            burn_in: Gibbs sweeps before those that count.
-            draws: the number of sweeps that count, for each draw of the topics.
+            burn_in: at least 0: Gibbs sweeps before those that count.
+            draws: at least 1: the number of sweeps that count, for each draw of the topics.
 
         Returns:
             (n, K), whose rows sum to 1.

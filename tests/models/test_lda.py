@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 from scipy.special import gammaln
 
-from sgmc_jax import Given, Uniform, sample, scir
+from sgmc_jax import Full, Given, Uniform, sample, scir
 from sgmc_jax.models import LDA, _evaluation, _topics
 from sgmc_jax.models._sweep import relative_weights, sweep, word_counts
 from tests.laws.moments import Z, check_mean, fewer, wider
@@ -98,6 +98,8 @@ def test_bad_input_is_refused():
         lda.counts(Uniform(2), draws=2)
     with pytest.raises(ValueError, match="sweeps must be a whole number.*got 0"):
         lda.gibbs(sweeps=0)
+    with pytest.raises(ValueError, match="burn_in must be a whole number of at least 0, got -1"):
+        lda.counts(Uniform(2), burn_in=-1)
     with pytest.raises(ValueError, match="documents must have some with two words"):
         lda.perplexity(KEY, lda.start(KEY), DOCUMENTS[:1])
     with pytest.raises(ValueError, match="position must be a floating array.*int"):
@@ -326,6 +328,24 @@ def test_transform_refuses():
     ]:
         with pytest.raises(ValueError, match=message):
             lda.transform(KEY, **{"log_topics": TOPICS, "documents": DOCUMENTS} | kwargs)
+
+
+@pytest.mark.parametrize("burn_in, draws", [(0, 1), (3, 1), (0, 2), (2, 3)])
+def test_a_burn_in_is_of_the_sweeps_before_the_first_that_counts(burn_in, draws, monkeypatch):
+    """And of these there are `sweeps` between two that count; alike where documents are new."""
+    swept, made = _topics.sweep, []
+
+    def counted(*args, num_sweeps, **kwargs):
+        made.append(num_sweeps)
+        return swept(*args, num_sweeps=num_sweeps, **kwargs)
+
+    monkeypatch.setattr(_topics, "sweep", counted)
+    grad = lda.counts(Full(), method="fresh", burn_in=burn_in, draws=draws, sweeps=4)
+    grad.estimate(KEY, (), TOPICS[0], DOCUMENTS)
+    assert made[0] == burn_in + 1 and set(made[1:]) <= {4}
+    made.clear()
+    lda.transform(KEY, TOPICS[:1], DOCUMENTS[:2, :7], burn_in=burn_in, draws=draws)
+    assert made[0] == burn_in + 1 and set(made[1:]) <= {1}
 
 
 def test_unseen_words_keep_their_prior_mass():

@@ -306,3 +306,12 @@ def test_other_bad_input_is_refused():
         SAM.variational(10)
     with pytest.raises(ValueError, match="proportion_step_size must be finite and positive"):
         SAM.proportions(step_size=-1.0)
+    with pytest.raises(ValueError, match="burn_in must be a whole number of at least 0, got -1"):
+        SAM.proportions(burn_in=-1)
+
+
+def test_the_first_trajectory_may_count():
+    """Of a burn-in of b the last draws are those of a chain of as many more that has none."""
+    draws = lambda **numbers: SAM.proportions(**numbers).draw(KEY, TOPICS, DOCUMENTS, None)
+    every = draws(burn_in=0, draws=5)
+    np.testing.assert_array_equal(draws(burn_in=3, draws=2), every[:, 3:])

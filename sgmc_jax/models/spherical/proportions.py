@@ -37,8 +37,9 @@ class Proportions(Latent):
 
     def __check_init__(self):
         _checks.positive("proportion_step_size", self.step_size)
-        for name in ("num_steps", "draws", "burn_in"):
+        for name in ("num_steps", "draws"):
             _checks.whole(name, getattr(self, name))
+        _checks.whole("burn_in", self.burn_in, 0)
 
     def draw(
         self, key: Any, position: Position, items: UnitVectors, previous: Any

@@ -85,9 +85,10 @@ class SphericalAdmixture(Directions):
         Args:
             step_size: of a trajectory; by default 1 / (2 sqrt(kappa + K alpha)), at which two of
                 three are accepted on text.
-            num_steps: the leapfrog steps of a trajectory.
-            draws: how many are kept, to be averaged over.
-            burn_in: how many are not, of a chain that is begun at equal proportions.
+            num_steps: at least 1: the leapfrog steps of a trajectory.
+            draws: at least 1: how many trajectories' ends are kept, to be averaged over.
+            burn_in: at least 0: how many before them are not, of a chain that is begun at equal
+                proportions.
         """
         prior = self.prior
         if step_size is None:
