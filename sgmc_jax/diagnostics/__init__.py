@@ -5,6 +5,7 @@ from .ksd import ksd
 from .rhat import rhat
 from .rosenblatt import rosenblatt_ks
 from .scir_theory import (
+    SCIRMoments,
     counts_variance,
     scir_batch_size,
     scir_inflation,
@@ -13,6 +14,7 @@ from .scir_theory import (
 )
 
 __all__ = [
+    "SCIRMoments",
     "counts_variance",
     "ess",
     "ksd",

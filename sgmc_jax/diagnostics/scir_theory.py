@@ -11,7 +11,13 @@ from .. import _checks
 
 
 class SCIRMoments(NamedTuple):
-    """The mean and the variance of theta."""
+    """The mean and the variance of theta, as `scir_moments` returns them.
+
+    Example:
+        >>> moments = SCIRMoments(jnp.array(3.0), jnp.array(4.0))
+        >>> float(moments.mean), float(moments.variance)
+        (3.0, 4.0)
+    """
 
     mean: Array
     variance: Array

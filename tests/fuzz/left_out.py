@@ -18,6 +18,7 @@ from sgmc_jax import (
     as_keys,
     bnp,
     combinators,
+    diagnostics,
     families,
     gradients,
     kernels,
@@ -34,6 +35,7 @@ LEFT_OUT = {
         *(Batch, Contract, Dist, Estimate, Keys, SeriesWindow, SlotInfo, families.FeatureRows),
         *(Moments, Run, RunInfo, Summary, bnp.DefaultSampler, bnp.PointEstimate, bnp.Predictive),
         *(bnp.RepresentativeDraw, bnp.Table, models.NumpyroModel, processes.Atoms),
+        *(diagnostics.SCIRMoments, models.spherical.UnitVectors),
         *(transitions.Phase, tune.Arm, tune.DecayTable, tune.Laplace, tune.Tuned, tune.TunedDecay),
     ),
     "a state or an info of a kernel or an estimator": (
@@ -59,6 +61,7 @@ LEFT_OUT = {
             arrays.weighted_sum,
             as_keys,
             combinators.require_kernel,
+            models.series.is_series,
             random.accept,
         ),
         *(special.exponential_integral, special.log1mexp, special.softplus_tail),
