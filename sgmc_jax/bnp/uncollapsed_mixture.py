@@ -10,75 +10,45 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .. import _checks, _tree
-from .._types import Data, Kernel, Key, as_keys
-from ..collective import Collective, Dist, as_shard
+from .._types import Data, Key, as_keys
 from ..contract import SlotInfo
 from ..families import Family
 from ..processes import DirichletProcess
 from ..random.gamma import log_gamma
 from ..random.words import item_uniforms
-from ._centre import centre_of, centred, recentred
-from ._starts import (
-    Starter,
-    check_parts,
-    check_start,
-    start_of_points,
-    start_position,
-    with_own_hyper,
-)
-from .hybrid.kernel import HybridState, HybridSums
+from ._starts import check_parts
+from .hybrid.blocks import Blocks
+from .hybrid.kernel import HybridState, ModelKernel
+from .hybrid.mixture import Mixture
 from .hybrid.points import pick_columns
 
 
-class UncollapsedMixture(Kernel):
+class UncollapsedMixture(ModelKernel):
     """See `uncollapsed_mixture`."""
 
-    process: DirichletProcess
-    family: Family
-    tail: int = eqx.field(static=True)
-    capacity: int = eqx.field(static=True)
-    comm: Collective = Collective()
-
-    def init(self, key: Key, position: Any, data: Data) -> HybridState:
-        self = centred(self, data)
-        start = start_position(self.process, position, as_shard(data).capacity)
-        return self._state(start.shared, start.local["assignment"], jnp.zeros((), bool), data)
-
-    def starter(self, data: Data) -> Starter | None:
-        self.check(None, data)
-        return start_of_points(data, self.capacity)
+    model: Mixture
+    tail: int = eqx.field(static=True, kw_only=True)
 
     def step(self, key: Key, state: HybridState, data: Data) -> tuple[HybridState, SlotInfo]:
         """A mixture of finitely many atoms, then all labels at once."""
-        self = recentred(self, state)
+        model = self.model.about(state.centre)
         hyper_key, weight_key, atom_key, label_key = jax.random.split(as_keys(key).noise, 4)
-        shard, counts = as_shard(data), state.sums.counts
+        blocks, counts = self._blocks(data), state.sums.counts
         # by the law of the partition with infinitely many atoms, to which that of the tail is near
-        hyper = self.process.redraw(hyper_key, state.position.shared, counts)
+        hyper = model.process.redraw(hyper_key, state.position.shared, counts)
         # of the K clusters and of U fresh atoms in free slots, all that a point may join
         log_weights = self._draw_weights(weight_key, hyper["concentration"], counts)
-        params = self.family.draw(atom_key, state.sums.statistics)
+        params = model.family.draw(atom_key, state.sums.statistics)
 
-        logits = log_weights[:, None] + self.family.scores(params, shard.items)
-        index = shard.start + jnp.arange(shard.capacity)
-        labels = pick_columns(logits, item_uniforms(label_key, index, logits.dtype))
+        logits = log_weights[:, None] + model.family.scores(params, blocks.shard.items)
+        labels = pick_columns(logits, item_uniforms(label_key, blocks.index, logits.dtype))
         # padding has some label, so that no index is out of range
-        labels = jnp.where(shard.mask, labels, 0)
+        labels = jnp.where(blocks.real, labels, 0)
         # fewer fresh atoms than U had a slot
         lost = jnp.sum(counts == 0) < self.tail
-        state = self._state(_tree.flagged(hyper, _tree.has_nan(params)), labels, lost, data)
+        hyper = _tree.flagged(hyper, _tree.has_nan(params))
+        state = model.state(hyper, labels, blocks, lost, self.capacity)
         return state, state.slots
-
-    def refresh(self, key: Key, state: HybridState, data: Data) -> HybridState:
-        self = centred(self, data)
-        hyper, local = state.position
-        return self._state(hyper, local["assignment"], jnp.zeros((), bool), data)
-
-    def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
-        return self.refresh(key, with_own_hyper(state, self.process), data)
-
-    def check(self, position: Any, data: Data) -> None:
-        check_start(self.family, self.capacity, position, data)
 
     def _draw_weights(self, key: Any, a: Array, counts: Array) -> Float[Array, " K"]:
         """log w up to a constant: the clusters', then U free slots', the first ones."""
@@ -89,16 +59,8 @@ class UncollapsedMixture(Kernel):
         log_weights = log_gamma(key, jnp.where(free, a / self.tail, counts))
         return jnp.where(fresh | ~free, log_weights, -jnp.inf)
 
-    def _state(self, hyper: Any, labels: Array, overflow: Array, data: Data) -> HybridState:
-        """The state of these labels; all items are one block."""
-        shard = as_shard(data)
-        # padding is in no cluster
-        real = jnp.where(shard.mask, labels, -1)
-        counts = jnp.sum(real == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
-        statistics = self.family.label_statistics(shard.items, real, self.capacity)
-        own = HybridSums(counts[None], statistics, overflow.astype(jnp.int32))
-        position = Dist(hyper, {"assignment": labels})
-        return HybridState(position, self.comm.sum(own), centre_of(self.family))
+    def _blocks(self, data: Data) -> Blocks:
+        return Blocks.of(data, self.comm.size, self.comm)
 
 
 def uncollapsed_mixture(
@@ -132,7 +94,7 @@ def uncollapsed_mixture(
             the chain does not depend on it, its start given.
 
     State, Info:
-        those of `hybrid_mixture`, all items in one block.
+        those of `hybrid_mixture`, a block for each shard.
 
     Raises:
         ValueError, TypeError: if a number is out of its range, the data unfit for the family, or
@@ -155,5 +117,4 @@ def uncollapsed_mixture(
     """
     check_parts(process, family, (DirichletProcess, Family))
     _checks.whole("tail", tail)
-    _checks.whole("capacity", capacity)
-    return UncollapsedMixture(process, family, tail, capacity)
+    return UncollapsedMixture(Mixture(process, family), capacity=capacity, tail=tail)
