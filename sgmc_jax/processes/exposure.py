@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .measures import ALL_MEASURES, DiscountedMeasure, RateMeasure
+from .measures import ALL_MEASURES, RateMeasure
 
 _NODES = 256
 _FAR = 20.0  # e^-20 is nothing beside 1
@@ -44,7 +44,7 @@ def exposure(measure: RateMeasure, counts: Any, num_items: Any) -> Float[Array, 
     each = some * jnp.exp(measure.log_density(s))
     # powers of the library's own are known; of another, the ratios of the outermost nodes tell
     if isinstance(measure, ALL_MEASURES):
-        d = measure.discount if isinstance(measure, DiscountedMeasure) else 0.0
+        d = measure.discount
         rises, falls = jnp.expm1((1 - d) * step), jnp.expm1((c + d) * step)
     else:
         rises, falls = each[1] / each[0] - 1, each[-2] / jnp.where(each[-1] > 0, each[-1], 1) - 1

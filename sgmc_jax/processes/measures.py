@@ -85,6 +85,11 @@ class RateMeasure(eqx.Module):
         """a c, the limit of theta nu(theta) at 0 where it is finite."""
         return self.mass * self.concentration
 
+    @property
+    def discount(self) -> Array:
+        """d, the exponent of a power law of small weights, theta nu(theta) ~ theta^-d."""
+        return jnp.zeros_like(self.concentration)
+
     def of_mass(self, mass: Any) -> RateMeasure:
         """The same measure but for its mass, which nu is proportional to."""
         return replace(self, mass=mass)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,6 @@ from .measures import (
     ALL_MEASURES,
     BetaPrimeProcess,
     BetaProcess,
-    DiscountedMeasure,
     GammaProcess,
     GeneralizedGammaProcess,
     RateMeasure,
@@ -24,6 +24,78 @@ from .measures import (
 from .representation import MeasureSeries, at_least_one
 
 
+class LogEnvelope(NamedTuple):
+    """mu = a c theta^-1 on (0, 1)."""
+
+    small: Array
+
+    def log_theta(self, g: Array) -> Array:
+        """log T(g)."""
+        return -(g / self.small)
+
+    def place(self, log_theta: Array) -> Array:
+        """The tail of mu at theta."""
+        return -self.small * log_theta
+
+
+class OddsEnvelope(NamedTuple):
+    """mu = a c theta^-1 / (1 + s theta)."""
+
+    small: Array
+    scale: Any
+
+    def log_theta(self, g: Array) -> Array:
+        scaled = g / self.small
+        return -scaled - log1mexp(-scaled) - jnp.log(self.scale)
+
+    def place(self, log_theta: Array) -> Array:
+        return self.small * jax.nn.softplus(-log_theta - jnp.log(self.scale))
+
+
+class PowerEnvelope(NamedTuple):
+    """mu = C theta^(-1-d), on (0, 1) if it is bounded."""
+
+    log_front: Array
+    discount: Array
+    bounded: bool
+
+    def log_theta(self, g: Array) -> Array:
+        powers = self.discount * jnp.exp(jnp.log(g) - self.log_front)
+        return -(jnp.log1p if self.bounded else jnp.log)(powers) / self.discount
+
+    def place(self, log_theta: Array) -> Array:
+        power = jnp.expm1 if self.bounded else jnp.exp
+        return jnp.exp(self.log_front) / self.discount * power(-self.discount * log_theta)
+
+
+Envelope = LogEnvelope | OddsEnvelope | PowerEnvelope
+
+
+def envelope(measure: RateMeasure) -> tuple[Envelope, Callable[[Array], Array]]:
+    """mu, whose tail is T^-1, the `place` of a weight; and log rho, a function of log theta."""
+    c = measure.concentration
+    weight = lambda log_theta: c * jnp.exp(log_theta)
+    match measure:
+        case BetaProcess():
+            return LogEnvelope(measure.small), lambda t: power(_less(c), log1mexp(t))
+        case StableBetaProcess(discount=d):
+            mu = PowerEnvelope(measure.log_front, d, bounded=True)
+            return mu, lambda t: power(_less(c + d), log1mexp(t))
+        case GammaProcess():
+            return OddsEnvelope(measure.small, c), lambda t: jnp.log1p(weight(t)) - weight(t)
+        case GeneralizedGammaProcess(discount=d):
+            return PowerEnvelope(measure.log_front, d, bounded=False), lambda t: -weight(t)
+        case BetaPrimeProcess():
+            mu = OddsEnvelope(measure.small, 1.0)
+            return mu, lambda t: -power(_less(c), jax.nn.softplus(t))
+    raise TypeError(f"there is no envelope of a {type(measure).__name__}")
+
+
+def _less(c: Array) -> Array:
+    """c - 1; NaN where a concentration that was traced leaves the range: rho would be above 1."""
+    return jnp.where(c >= 1, c - 1, jnp.nan)
+
+
 class Rejection(MeasureSeries):
     """theta_k = T(g_k) where V_k <= rho(T(g_k)), V uniform, T the inverse tail of a measure."""
 
@@ -31,50 +103,10 @@ class Rejection(MeasureSeries):
     def every_concentration(self) -> bool:
         return isinstance(self.measure, GammaProcess | GeneralizedGammaProcess)
 
-    def _log_larger(self, g: Array) -> Array:
-        """log T(g)."""
-        measure, scaled = self.measure, g / self.measure.small
-        if isinstance(measure, BetaProcess):
-            return -scaled
-        if isinstance(measure, GammaProcess | BetaPrimeProcess):
-            scale = measure.concentration if isinstance(measure, GammaProcess) else 1.0
-            return -scaled - log1mexp(-scaled) - jnp.log(scale)
-        assert isinstance(measure, DiscountedMeasure)
-        d = measure.discount
-        powers = d * jnp.exp(jnp.log(g) - measure.log_front)
-        log = jnp.log1p if isinstance(measure, StableBetaProcess) else jnp.log
-        return -log(powers) / d
-
-    def _place(self, log_theta: Array) -> Array:
-        """T^-1(theta), the tail of the larger measure."""
-        measure, c = self.measure, self.measure.small
-        if isinstance(measure, BetaProcess):
-            return -c * log_theta
-        if isinstance(measure, GammaProcess | BetaPrimeProcess):
-            scale = measure.concentration if isinstance(measure, GammaProcess) else 1.0
-            return c * jax.nn.softplus(-log_theta - jnp.log(scale))
-        assert isinstance(measure, DiscountedMeasure)
-        d, front = measure.discount, jnp.exp(measure.log_front)
-        power = jnp.expm1 if isinstance(measure, StableBetaProcess) else jnp.exp
-        return front / d * power(-d * log_theta)
-
-    def _log_kept(self, log_theta: Array) -> Array:
-        """log rho(theta)."""
-        measure, c = self.measure, self.measure.concentration
-        # NaN where a concentration that was traced leaves the range: rho would be above 1
-        less = lambda c: jnp.where(c >= 1, c - 1, jnp.nan)
-        if isinstance(measure, BetaProcess):
-            return power(less(c), log1mexp(log_theta))
-        if isinstance(measure, StableBetaProcess):
-            return power(less(c + measure.discount), log1mexp(log_theta))
-        if isinstance(measure, BetaPrimeProcess):
-            return -power(less(c), jax.nn.softplus(log_theta))
-        x = c * jnp.exp(log_theta)
-        return jnp.log1p(x) - x if isinstance(measure, GammaProcess) else -x
-
     def log_tau(self, v: Array, g: Array) -> Array:
-        log_theta = self._log_larger(g)
-        kept = self._log_kept(log_theta)
+        larger, log_kept = envelope(self.measure)
+        log_theta = larger.log_theta(g)
+        kept = log_kept(log_theta)
         there = jnp.where(jnp.log(v) <= kept, log_theta, -jnp.inf)
         return jnp.where(jnp.isnan(kept), kept, there)
 
@@ -85,8 +117,9 @@ class Rejection(MeasureSeries):
         return jnp.where((v > 0) & (v <= 1), 0.0, -jnp.inf)
 
     def lift(self, key: Any, log_theta: Array) -> tuple[Array, Array]:
-        v = self._uniform(key, log_theta.shape) * jnp.exp(self._log_kept(log_theta))
-        return v, self._place(log_theta)
+        larger, log_kept = envelope(self.measure)
+        v = self._uniform(key, log_theta.shape) * jnp.exp(log_kept(log_theta))
+        return v, larger.place(log_theta)
 
 
 def rejection(measure: RateMeasure) -> Rejection:

@@ -30,14 +30,10 @@ class Thinning(MeasureSeries):
     @property
     def law(self) -> Law:
         """G: theta nu(theta), normalised, where that has a finite integral a."""
-        measure, c, d = self.measure, self.measure.concentration, self._discount
+        measure, c, d = self.measure, self.measure.concentration, self.measure.discount
         if isinstance(measure, BetaProcess | StableBetaProcess):
             return BetaLaw(1 - d, c + d)
         return BetaPrimeLaw(c) if isinstance(measure, BetaPrimeProcess) else GammaLaw(1 - d, c)
-
-    @property
-    def _discount(self) -> Array:
-        return getattr(self.measure, "discount", jnp.zeros_like(self.measure.concentration))
 
     def _log_ratio(self, log_theta: Array) -> Array:
         """log of a / theta, times 1 + theta for the beta prime process."""
@@ -66,7 +62,7 @@ class Thinning(MeasureSeries):
         that is, of density M v^-d, of which those stay that fall below the density of G.
         """
         early_key, late_key = jax.random.split(v_key)
-        law, a, d = self.law, self.measure.mass, self._discount
+        law, a, d = self.law, self.measure.mass, self.measure.discount
         powers = isinstance(self.measure, DiscountedMeasure)
         shift = a if isinstance(self.measure, BetaPrimeProcess) else 0.0
         x0 = 0.5 if self.measure.bounded else 0.5 / self.measure.concentration
