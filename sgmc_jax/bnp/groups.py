@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks
 from ..arrays import word_rows
@@ -51,10 +51,19 @@ class Groups(NamedTuple):
                 row[: len(group)] = group
         return cls(items, size)
 
+    @property
+    def present(self) -> Bool[Array, "S L"]:
+        """True where there is an item, False past a group's size."""
+        return jnp.arange(jax.tree.leaves(self.items)[0].shape[1]) < self.size[:, None]
+
+    @property
+    def flat(self) -> PyTree:
+        """All places of all groups, one after the other."""
+        return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), self.items)
+
     def present_alone(self) -> Groups:
         """The groups with zeros past their sizes, where not even NaN may be part of a sum."""
-        width = jax.tree.leaves(self.items)[0].shape[1]
-        present = jnp.arange(width) < self.size[:, None]
+        present = self.present
 
         def leaf(x: Any) -> Any:
             return jnp.where(present.reshape(present.shape + (1,) * (x.ndim - 2)), x, 0)

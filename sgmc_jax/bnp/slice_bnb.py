@@ -27,6 +27,7 @@ from ._series_weights import MOVES, SeriesWeights, scale_of_move
 from ._starts import Starter, check_group_start, check_parts, check_slots_fit, start_of_groups
 from ._weights import series_of
 from .bnb import Failures, shapes
+from .hybrid.grouped import count_clusters, masked_labels
 from .hybrid.kernel import HybridState, HybridSums
 from .hybrid.points import pick_columns
 
@@ -83,7 +84,7 @@ class SliceBNB(Kernel):
         keys = jax.random.split(as_keys(key).noise, 7)
         mass_key, weight_key, empty_key, atom_key, rate_key, level_key, label_key = keys
         labels, shared = state.position.local["assignment"], state.position.shared
-        counts = self._counts(labels, shard)
+        counts = count_clusters(labels, shard.items.size, self.capacity).T
         # rates and empty clusters are integrated out of the draws of the mass and of the weights,
         # so that both are drawn after these, and before any label
         shared = self._redraw_mass(mass_key, shared, counts, state, shard)
@@ -96,18 +97,17 @@ class SliceBNB(Kernel):
         # integrated out of the weights' Metropolis moves, rates are fresh after them
         log_rates = self._log_rates(rate_key, own.counts, atoms, counts, shard)
 
-        width, present = labels.shape[1], self._present(labels, shard).ravel()
+        width, present = labels.shape[1], shard.items.present.ravel()
         # x_dk being Poisson given pi, and N_d their sum, items are independent given pi
         group = jnp.repeat(jnp.arange(labels.shape[0]), width, total_repeat_length=labels.size)
         index = (shard.start * width + jnp.arange(labels.size)).astype(jnp.uint32)
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shard.items.items)
         # levels given the labels in the new order of the series, then labels given the levels
         rank, known, last = self._ranks(atoms)
         spare = -self.decay * jnp.log(item_uniforms(level_key, index, atoms.place.dtype))
         level = rank[labels.ravel()] + jnp.floor(spare).astype(jnp.int32)
         # past the last known rank there may be atoms that an item should have been offered
         lost = atoms.lost | jnp.any(present & (level > last))
-        logits = self.family.scores(params, flat) + log_rates[:, group]
+        logits = self.family.scores(params, shard.items.flat) + log_rates[:, group]
         # P(K_dn | z_dn = k) ~ e^(k / decay), for all k up to K_dn
         logits = logits + (rank / self.decay).astype(logits.dtype)[:, None]
         allowed = (rank[:, None] <= level) & known[:, None]
@@ -139,23 +139,12 @@ class SliceBNB(Kernel):
                 raise ValueError(f"data must have an item in every group, got none in {where}")
 
     def _state(self, position: Dist, shard: Shard, lost: Array) -> HybridState:
-        labels = position.local["assignment"]
-        members = jnp.where(self._present(labels, shard), labels, -1).ravel()
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), shard.items.items)
-        counts = jnp.sum(self._counts(labels, shard), axis=1)
-        statistics = self.family.label_statistics(flat, members, self.capacity)
+        labels, groups = position.local["assignment"], shard.items
+        counts = jnp.sum(count_clusters(labels, groups.size, self.capacity), axis=0)
+        members = masked_labels(labels, groups.size).ravel()
+        statistics = self.family.label_statistics(groups.flat, members, self.capacity)
         sums = self.comm.sum(HybridSums(counts[None], statistics, lost.astype(jnp.int32)))
         return HybridState(position, sums, centre_of(self.family))
-
-    def _present(self, labels: Array, shard: Shard) -> Bool[Array, "G L"]:
-        size = jnp.where(shard.mask, shard.items.size, 0)
-        return jnp.arange(labels.shape[1]) < size[:, None]
-
-    def _counts(self, labels: Array, shard: Shard) -> Int[Array, "K G"]:
-        """x_kd, how many items of group d are in cluster k."""
-        members = jnp.where(self._present(labels, shard), labels, -1)
-        each = members == jnp.arange(self.capacity)[:, None, None]
-        return jnp.sum(each, axis=2, dtype=jnp.int32)
 
     def _process(self, shared: dict[str, Any]) -> BetaProcess:
         """Of the mass that a position has."""
@@ -235,9 +224,10 @@ class SliceBNB(Kernel):
 
 
 def _present_alone(data: Data) -> Shard:
-    """The shard, with zeros past the groups' sizes."""
+    """The shard, with zeros past the groups' sizes; groups of padding have no items."""
     shard = as_shard(data)
-    return shard._replace(items=shard.items.present_alone())
+    groups = shard.items._replace(size=jnp.where(shard.mask, shard.items.size, 0))
+    return shard._replace(items=groups.present_alone())
 
 
 def slice_bnb(

@@ -37,7 +37,7 @@ def words(name: str, documents: Any, vocabulary: int) -> tuple[Array, Array]:
         raise TypeError(f"{name} must be Groups(items, size), got {type(documents).__name__}")
     items = whole(f"{name}.items", documents.items, "G", "L")
     size = whole(f"{name}.size", documents.size, len(items))
-    present = jnp.arange(items.shape[1]) < size[:, None]
+    present = Groups(items, size).present
     if _checks.is_concrete(present) and _checks.is_concrete(items) and items.size:
         seen = np.asarray(items)[np.asarray(present)]
         if seen.size and not 0 <= seen.min() <= seen.max() < vocabulary:

@@ -157,7 +157,6 @@ class GroupedMixture(HybridModel):
         """The state of these labels, the tables drawn given the weights that the shard has."""
         groups, dtype, capacity = _groups(blocks), weights.dtype, len(weights)
         seat_key, ratio_key = jax.random.split(key)
-        flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), groups.items)
         members = masked_labels(z, groups.size).ravel()
         uniforms = blocks.uniforms(seat_key, 1, dtype, z.shape[1:])[0]
         # auxiliary variables of g, drawn by the g that seats the tables
@@ -170,7 +169,7 @@ class GroupedMixture(HybridModel):
         changed, lost = known
         own = HybridSums(
             blocks.occupancy(count_clusters(z, groups.size, capacity).T),
-            self.family.label_statistics(flat, members, capacity),
+            self.family.label_statistics(groups.flat, members, capacity),
             lost.astype(jnp.int32),
             TableSums(tables, log_ratio, ones, *changed),
         )
