@@ -20,7 +20,14 @@ from .spaces import Euclidean, Space
 from .spaces.space import as_space
 from .transitions import Phase, Transition, check_phase
 from .transitions.noise import add_counts
-from .transitions.word import auxiliaries, carries, check_noise, check_word, num_estimates
+from .transitions.word import (
+    auxiliaries,
+    carries,
+    check_noise,
+    check_word,
+    estimate_keys,
+    num_estimates,
+)
 
 
 class SplittingState(NamedTuple):
@@ -158,12 +165,12 @@ class Splitting(Kernel):
         _checks.real_position(position)
         position, keys = _tree.strong(position), as_keys(key)
         count = jnp.asarray(0 if keys.count is None else keys.count, jnp.int32)
-        _checks.scheduled("temperature", self.temperature, count)
         init_key, momentum_key = jax.random.split(keys.noise)
-        momentum = temperature = None
+        momentum, temperature = None, self._temperature(count)
         if any(piece.uses_momentum for piece in self.pieces.values()):
-            momentum = self._draw_momentum(momentum_key, position, count)
-            temperature = _checks.scheduled("temperature", self.temperature, count)
+            momentum = self._draw_momentum(momentum_key, position, temperature)
+        else:
+            temperature = None
         auxiliary = auxiliaries(self.pieces, position)
         estimator = self.grad.init(init_key, position, data)
         state = SplittingState(position, momentum, auxiliary, None, estimator, count, temperature)
@@ -191,7 +198,7 @@ class Splitting(Kernel):
         """
         if state.momentum is None:
             return state
-        now = _checks.scheduled("temperature", self.temperature, state.count)
+        now = self._temperature(state.count)
         ratio = jnp.where(state.temperature > 0, now / state.temperature, 1.0)
         momentum = _tree.scale(jnp.sqrt(ratio), state.momentum)
         return state._replace(momentum=momentum, temperature=now)
@@ -202,15 +209,15 @@ class Splitting(Kernel):
         """The state at a position that something else has moved; its momentum may be stale."""
         momentum_key, estimator_key, gradient_key = jax.random.split(keys.noise, 3)
         if state.momentum is not None and stale:
-            momentum = self._draw_momentum(momentum_key, state.position, state.count)
+            temperature = self._temperature(state.count)
+            momentum = self._draw_momentum(momentum_key, state.position, temperature)
             state = state._replace(momentum=momentum)
         estimator_keys = keys._replace(noise=estimator_key)
         estimator = renew(estimator_keys, state.estimator, state.position, data)
         state = state._replace(estimator=estimator)
         return self._with_gradient(keys._replace(noise=gradient_key), state, data)
 
-    def _draw_momentum(self, key: Any, position: Position, count: Array) -> PyTree:
-        temperature = _checks.scheduled("temperature", self.temperature, count)
+    def _draw_momentum(self, key: Any, position: Position, temperature: Array) -> PyTree:
         return _tree.scale(jnp.sqrt(temperature), self.space.normal(key, position))
 
     def _with_gradient(self, keys: Keys, state: SplittingState, data: Data) -> SplittingState:
@@ -226,19 +233,34 @@ class Splitting(Kernel):
         keys = as_keys(key)
         count = state.count if keys.count is None else keys.count
         h = _checks.scheduled("step_size", self.step_size, count)
+        phase, gradient, estimator, heat = self._run(keys, state, data, h, count)
+        scheduled = h if callable(self.step_size) else None
+        clipped = add_counts(phase.clipped, None if gradient is None else gradient.clipped)
+        excess = _excess(phase, heat, self._temperature(count))
+        following = jnp.asarray(count + 1, state.count.dtype)
+        state = SplittingState(
+            position=phase.position,
+            momentum=phase.momentum,
+            auxiliary=phase.auxiliary,
+            gradient=gradient if self._carries else None,
+            estimator=estimator,
+            count=following,
+            temperature=None if phase.momentum is None else self._temperature(following),
+        )
+        return state, SplittingInfo(_norm(gradient), scheduled, clipped, excess)
+
+    def _run(
+        self, keys: Keys, state: SplittingState, data: Data, h: Array, count: Array
+    ) -> tuple[Phase, Estimate | None, PyTree, Array | None]:
+        """The word: where it ends, with the last estimate, its estimator's state and the heat."""
         letters = {letter: piece.at(count) for letter, piece in self.pieces.items()}
         pieces = [letters[letter] for letter in self.word]
-        random = [piece for piece in pieces if piece.random]
-        noise_keys = iter(split(keys.noise, max(1, len(random))))
-        draws = iter(_one_by_one(keys, num_estimates(pieces)))
-
-        gradient, fresh, estimator = state.gradient, self._carries, state.estimator
+        noise_keys = iter(split(keys.noise, max(1, sum(piece.random for piece in pieces))))
+        draws = iter(estimate_keys(keys, num_estimates(pieces)))
+        gradient, fresh, estimator, heat = state.gradient, self._carries, state.estimator, None
         covariance = gradient.covariance if fresh else None
-        temperature = _checks.scheduled("temperature", self.temperature, count)
-        excess = None
         phase = Phase(state.position, state.momentum, state.auxiliary, self.space, covariance)
-        for letter in self.word:
-            piece = letters[letter]
+        for letter, piece in zip(self.word, pieces, strict=True):
             if piece.uses_field and not fresh:
                 gradient, estimator = self._estimate(next(draws), estimator, phase.position, data)
                 told = {"covariance": gradient.covariance, "curvature": gradient.curvature}
@@ -248,26 +270,13 @@ class Splitting(Kernel):
             time = h / self.word.count(letter)
             moved = piece(noise_key, phase, time, field)
             check_phase(letter, piece, phase, moved)
-            heat = piece.excess(phase, time, field)
-            excess = excess if heat is None else heat
-            phase = moved
-            fresh = fresh and not piece.moves
+            own = piece.excess(phase, time, field)
+            heat = heat if own is None else own
+            phase, fresh = moved, fresh and not piece.moves
+        return phase, gradient, estimator, heat
 
-        scheduled = h if callable(self.step_size) else None
-        clipped = add_counts(phase.clipped, None if gradient is None else gradient.clipped)
-        if phase.momentum is not None and (dim := self.space.dim(phase.position)):
-            square = self.space.squared_norm(phase.position, phase.momentum)
-            excess = square / dim - temperature
-        if excess is not None:  # relative to T, and nothing where T = 0
-            excess = excess / jnp.where(temperature > 0, temperature, jnp.inf)
-        info = SplittingInfo(_norm(gradient), scheduled, clipped, excess)
-        carried = gradient if self._carries else None
-        following = jnp.asarray(count + 1, state.count.dtype)
-        kept = *phase[:3], carried, estimator, following
-        if phase.momentum is None:
-            return SplittingState(*kept), info
-        then = _checks.scheduled("temperature", self.temperature, following)
-        return SplittingState(*kept, then), info
+    def _temperature(self, count: Array) -> Array:
+        return _checks.scheduled("temperature", self.temperature, count)
 
     def contract(self, position: Position) -> Contract:
         estimates, shards = num_estimates(self._in_turn), holds_collective(self.grad)
@@ -324,16 +333,13 @@ def _check_first(**schedules: Any) -> None:
             _checks.positive(f"{name}(0)", first, zero=True)
 
 
-_ESTIMATES = 2**31 - 2  # folded in, apart from the letters' keys, which are the first few
-
-
-def _one_by_one(keys: Keys, number: int) -> list[Keys]:
-    """Keys of each of a step's estimates, whose batches are counted on from step to step."""
-    count = lambda i: None if keys.count is None else keys.count * number + i
-    noise = jax.random.fold_in(keys.noise, _ESTIMATES)
-    pairs = (split(key, max(1, number)) for key in (noise, keys.batch))
-    return [Keys(noise, batch, count(i)) for i, (noise, batch) in enumerate(zip(*pairs))]
-
-
 def _norm(gradient: Estimate | None) -> Array:
     return jnp.zeros(()) if gradient is None else optax.tree.norm(gradient.value)
+
+
+def _excess(phase: Phase, heat: Array | None, temperature: Array) -> Array | None:
+    """The momenta's, or that of the last letter that tells: relative to T, 0 where T = 0."""
+    if phase.momentum is not None and (dim := phase.space.dim(phase.position)):
+        square = phase.space.squared_norm(phase.position, phase.momentum)
+        heat = square / dim - temperature
+    return None if heat is None else heat / jnp.where(temperature > 0, temperature, jnp.inf)

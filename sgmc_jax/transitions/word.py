@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 from jaxtyping import PyTree
 
 from .. import _checks
 from .._estimators import Estimator
-from .._types import Position
+from .._types import Keys, Position, split
 from .transition import Transition
+
+_ESTIMATES = 2**31 - 2  # folded in, apart from the letters' keys, which are the first few
 
 
 def check_word(word: Any, pieces: Any) -> None:
@@ -69,6 +72,14 @@ def num_estimates(pieces: list[Transition]) -> int:
         count += piece.uses_field and not fresh
         fresh = (fresh or piece.uses_field) and not piece.moves
     return count
+
+
+def estimate_keys(keys: Keys, number: int) -> list[Keys]:
+    """Keys of each of a step's estimates, whose batches are counted on from step to step."""
+    count = lambda i: None if keys.count is None else keys.count * number + i
+    noise = jax.random.fold_in(keys.noise, _ESTIMATES)
+    pairs = (split(key, max(1, number)) for key in (noise, keys.batch))
+    return [Keys(noise, batch, count(i)) for i, (noise, batch) in enumerate(zip(*pairs))]
 
 
 def auxiliaries(pieces: dict[str, Transition], position: Position) -> dict[str, PyTree]:
