@@ -19,6 +19,17 @@ def axpy(a: Any, x: PyTree, y: PyTree) -> PyTree:
     return jax.tree.map(lambda x, y: y + jnp.asarray(a).astype(y.dtype) * x.astype(y.dtype), x, y)
 
 
+def filled(value: PyTree, x: PyTree) -> PyTree:
+    """`value`; a single number or array of it for each leaf of `x`."""
+    alone = jax.tree.structure(value) == jax.tree.structure(0)
+    return jax.tree.map(lambda _: value, x) if alone else value
+
+
+def is_number(x: Any) -> bool:
+    """Whether it is one number, as an array."""
+    return isinstance(x, jax.Array) and x.ndim == 0
+
+
 def size(x: PyTree) -> int:
     """The number of scalars."""
     return sum(leaf.size for leaf in jax.tree.leaves(x))

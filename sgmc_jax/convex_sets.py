@@ -14,7 +14,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, PyTree
 
-from . import _checks, _returned
+from . import _checks, _returned, _tree
 from ._functions import as_function, must_take
 from ._types import Position
 
@@ -108,8 +108,7 @@ class Box(ConvexSet):
 
 def _spread(name: str, value: PyTree, x: Position) -> PyTree:
     """A number or an array for each leaf of a position; one of it is that of all leaves."""
-    if jax.tree.structure(value) == jax.tree.structure(0):
-        value = jax.tree.map(lambda x: value, x)
+    value = _tree.filled(value, x)
     if jax.tree.structure(value) != jax.tree.structure(x):
         got, wanted = map(_returned.describe, (value, x))
         raise ValueError(f"{name} must be a number or like the position, {wanted}, got {got}")

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, PyTree
 
-from .. import _checks, _returned
+from .. import _checks, _returned, _tree
 from .._estimators import BatchEstimator, Estimate
 from .._types import Data, Key, Position
 from ..batching import Batch, Batcher
@@ -46,9 +46,7 @@ class Counts(OfLatents):
         self.batcher = batcher
 
     def prior(self, position: Position) -> Estimate:
-        alpha = self.alpha
-        if isinstance(alpha, jax.Array):
-            alpha = jax.tree.map(lambda x: self.alpha, position)
+        alpha = _tree.filled(self.alpha, position)
         return Estimate(
             jax.tree.map(lambda a, x: jnp.broadcast_to(a, x.shape).astype(x.dtype), alpha, position)
         )

@@ -120,7 +120,7 @@ class Euclidean(Space):
             raise ValueError(
                 f"cholesky must have the shape {(_tree.size(x),) * 2}, got {self.cholesky.shape}"
             )
-        if self.scale is None or _is_number(self.scale):
+        if self.scale is None or _tree.is_number(self.scale):
             return
         if jax.tree.structure(self.scale) == jax.tree.structure(x):
             own = jax.tree.map(lambda s, x: jnp.shape(s) or jnp.shape(x), self.scale, x)
@@ -139,14 +139,8 @@ class Euclidean(Space):
 
     def _scaled(self, operation: Any, v: Vector) -> Vector:
         """`v` times a diagonal S, or divided by it."""
-        scale = self.scale
-        if _is_number(scale):
-            scale = jax.tree.map(lambda _: self.scale, v)
+        scale = _tree.filled(self.scale, v)
         return jax.tree.map(lambda v, s: operation(v, jnp.asarray(s).astype(v.dtype)), v, scale)
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(x, jax.Array) and x.ndim == 0
 
 
 def _check_triangular(matrix: Array) -> None:

@@ -104,7 +104,7 @@ class NoiseCovariance(eqx.Module):
             own = lambda e, x: jnp.shape(e) or jnp.shape(x)
             got = jax.tree.map(own, self.eigenvalues, position)
             wanted = jax.tree.map(jnp.shape, position)
-        elif _is_number(self.eigenvalues):
+        elif _tree.is_number(self.eigenvalues):
             return
         else:
             got, wanted = map(_returned.describe, (self.eigenvalues, position))
@@ -124,7 +124,7 @@ class NoiseCovariance(eqx.Module):
             return jnp.sqrt(jnp.maximum(variance(eigenvalue), 0))
 
         value = 0.0 if self.eigenvalues is None else self.eigenvalues
-        if self.basis is None and (self.eigenvalues is None or _is_number(value)):
+        if self.basis is None and (self.eigenvalues is None or _tree.is_number(value)):
             return _tree.scale(deviation(value), space.normal(key, x))
         ambient = normal_like(key, x)
         if self.basis is None:
@@ -146,7 +146,7 @@ class NoiseCovariance(eqx.Module):
     def mean(self, position: Position, variance: Callable[[Any], Array]) -> Array:
         """The mean over the coordinates of the noise's variance, of a V without a root."""
         of = lambda v: jnp.maximum(variance(v), 0)
-        if self.eigenvalues is None or _is_number(self.eigenvalues):
+        if self.eigenvalues is None or _tree.is_number(self.eigenvalues):
             return of(0.0 if self.eigenvalues is None else self.eigenvalues)
         if self.basis is not None:
             return jnp.mean(of(self.eigenvalues))
@@ -166,9 +166,7 @@ class NoiseCovariance(eqx.Module):
         """V over the raveled position, its diagonal where it has no more; `None` where it is 0."""
         if self.eigenvalues is None or self.basis is not None:
             return self.matrix(_tree.size(position))
-        known = self.eigenvalues
-        if _is_number(known):
-            known = jax.tree.map(lambda x: known, position)
+        known = _tree.filled(self.eigenvalues, position)
         own = jax.tree.map(lambda e, x: jnp.broadcast_to(e, jnp.shape(x)), known, position)
         return ravel_pytree(own)[0]
 
@@ -312,13 +310,9 @@ def _square(x: Array) -> bool:
     return x.ndim == 2 and x.shape[0] == x.shape[1]
 
 
-def _is_number(x: Any) -> bool:
-    return isinstance(x, jax.Array) and x.ndim == 0
-
-
 def _as_matrix(covariance: PyTree, size: int) -> Array:
     """A number times the identity, the diagonal matrix of a pytree, or the matrix as it is."""
-    if _is_number(covariance):
+    if _tree.is_number(covariance):
         return covariance * jnp.eye(size, dtype=covariance.dtype)
     if not (isinstance(covariance, jax.Array) and _square(covariance)):
         covariance = jnp.diag(ravel_pytree(covariance)[0])
