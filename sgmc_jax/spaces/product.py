@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -32,81 +33,81 @@ class Product(Space):
     spaces: PyTree
 
     def __check_init__(self):
-        for space in jax.tree.leaves(self.spaces, is_leaf=_is_space):
+        for space in self._spaces:
             if not isinstance(space, Space):
                 raise TypeError(f"spaces must be a pytree of spaces, got {type(space).__name__}")
 
     @property
     def embedded(self) -> bool:
-        return all(space.embedded for space in jax.tree.leaves(self.spaces, is_leaf=_is_space))
+        return all(space.embedded for space in self._spaces)
 
     @property
     def flat(self) -> bool:
-        return all(space.flat for space in jax.tree.leaves(self.spaces, is_leaf=_is_space))
+        return all(space.flat for space in self._spaces)
 
     def project(self, x: Position, v: Vector) -> Vector:
-        spaces, structure, (xs, vs) = self._parts(x, v)
-        parts = [s.project(x, v) for s, x, v in zip(spaces, xs, vs, strict=True)]
-        return jax.tree.unflatten(structure, parts)
+        return self._joined(self._each(lambda space, x, v: space.project(x, v), x, v))
 
     def gradient(self, x: Position, g: Vector) -> Vector:
-        spaces, structure, (xs, gs) = self._parts(x, g)
-        parts = [s.gradient(x, g) for s, x, g in zip(spaces, xs, gs, strict=True)]
-        return jax.tree.unflatten(structure, parts)
+        return self._joined(self._each(lambda space, x, g: space.gradient(x, g), x, g))
 
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
-        spaces, structure, (xs, vs) = self._parts(x, v)
-        moved = [s.flow(x, v, t) for s, x, v in zip(spaces, xs, vs, strict=True)]
-        return tuple(jax.tree.unflatten(structure, part) for part in zip(*moved, strict=True))
+        moved = self._each(lambda space, x, v: space.flow(x, v, t), x, v)
+        return tuple(self._joined(part) for part in zip(*moved, strict=True))
 
     def normal(self, key: Any, x: Position) -> Vector:
-        spaces, structure, (xs,) = self._parts(x)
-        keys = split_key(key, len(spaces))
-        noise = [s.normal(k, x) for s, k, x in zip(spaces, keys, xs, strict=True)]
-        return jax.tree.unflatten(structure, noise)
+        draw = lambda space, key, x: space.normal(key, x)
+        return self._joined(self._each(draw, self._keys(key), x))
 
     def random_point(self, key: Any, like: Position) -> Position:
-        spaces, structure, (likes,) = self._parts(like)
-        keys = split_key(key, len(spaces))
-        points = [s.random_point(k, x) for s, k, x in zip(spaces, keys, likes, strict=True)]
-        return jax.tree.unflatten(structure, points)
+        draw = lambda space, key, like: space.random_point(key, like)
+        return self._joined(self._each(draw, self._keys(key), like))
 
     def log_element(self, x: Position) -> Array:
-        spaces, _, (xs,) = self._parts(x)
-        return _sum([s.log_element(x) for s, x in zip(spaces, xs, strict=True)])
+        return _sum(self._each(lambda space, x: space.log_element(x), x))
 
     def dim(self, x: Position) -> int:
-        spaces, _, (xs,) = self._parts(x)
-        return sum(s.dim(x) for s, x in zip(spaces, xs, strict=True))
+        return sum(self._each(lambda space, x: space.dim(x), x))
 
     def squared_norm(self, x: Position, v: Vector) -> Array:
-        spaces, _, (xs, vs) = self._parts(x, v)
-        return _sum([s.squared_norm(x, v) for s, x, v in zip(spaces, xs, vs, strict=True)])
+        return _sum(self._each(lambda space, x, v: space.squared_norm(x, v), x, v))
 
     def nearest(self, x: Position) -> Position:
-        spaces, structure, (xs,) = self._parts(x)
-        points = [s.nearest(x) for s, x in zip(spaces, xs, strict=True)]
-        return jax.tree.unflatten(structure, points)
+        return self._joined(self._each(lambda space, x: space.nearest(x), x))
 
     def log_volume(self, x: Position) -> Array:
-        spaces, _, (xs,) = self._parts(x)
-        return _sum([s.log_volume(x) for s, x in zip(spaces, xs, strict=True)])
+        return _sum(self._each(lambda space, x: space.log_volume(x), x))
 
     def check(self, x: Position) -> None:
         try:
-            spaces, _, (xs,) = self._parts(x)
+            parts = self._structure.flatten_up_to(x)
         except ValueError as error:
             kinds = jax.tree.map(lambda space: type(space).__name__, self.spaces, is_leaf=_is_space)
             raise ValueError(
                 f"position must have the structure of the spaces {_checks.shown(kinds)}, got "
                 f"{_returned.describe(x)}"
             ) from error
-        for space, part in zip(spaces, xs, strict=True):
+        for space, part in zip(self._spaces, parts, strict=True):
             space.check(part)
 
-    def _parts(self, *trees: PyTree) -> tuple[list[Space], Any, list[list[PyTree]]]:
-        spaces, structure = jax.tree.flatten(self.spaces, is_leaf=_is_space)
-        return spaces, structure, [structure.flatten_up_to(tree) for tree in trees]
+    def _each(self, function: Callable, *trees: PyTree) -> list[Any]:
+        """What the function is of each space and of its parts of the trees."""
+        parts = [self._structure.flatten_up_to(tree) for tree in trees]
+        return [function(*each) for each in zip(self._spaces, *parts, strict=True)]
+
+    def _joined(self, parts: Any) -> PyTree:
+        return jax.tree.unflatten(self._structure, parts)
+
+    def _keys(self, key: Any) -> PyTree:
+        return self._joined(split_key(key, len(self._spaces)))
+
+    @property
+    def _spaces(self) -> list[Space]:
+        return jax.tree.leaves(self.spaces, is_leaf=_is_space)
+
+    @property
+    def _structure(self) -> Any:
+        return jax.tree.structure(self.spaces, is_leaf=_is_space)
 
 
 def _is_space(x: Any) -> bool:
