@@ -49,7 +49,7 @@ def has_nan(x: PyTree) -> Array:
     return jnp.any(jnp.stack(leaves)) if leaves else jnp.array(False)
 
 
-def flagged(x: PyTree, broken: Array) -> PyTree:
+def nan_where(x: PyTree, broken: Array) -> PyTree:
     """`x`, its floating leaves NaN if what no state holds is `broken`, for `finite` to see."""
     spoil = jnp.where(broken, jnp.nan, 0.0)
     return jax.tree.map(lambda x: x + spoil.astype(x.dtype) if _inexact(x) else x, x)

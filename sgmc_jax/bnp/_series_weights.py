@@ -12,7 +12,7 @@ from jaxtyping import Array, PyTree
 
 from ..families import FeatureRows
 from ..processes import BetaBernoulli, FeatureProcess, GammaPoisson, MeasureSeries, Representation
-from ..processes.pitman_yor import gamma_prior, positive
+from ..processes.gamma_prior import at_least_tiny, gamma_prior
 from ..random import gamma
 from ..random.accept import passes
 from ..random.slots import slot_normal, slot_uniform
@@ -206,7 +206,7 @@ class SeriesWeights(Weights):
             return shared, g
         (shape, rate), old = self.mass_prior, shared["mass"]
         each = self.series.exposure(self.counts, num)
-        mass = positive(gamma(key, shape + number) / (rate + each), old.dtype)
+        mass = at_least_tiny(gamma(key, shape + number) / (rate + each), old.dtype)
         # tau is of g / a: weights stay as they are, and so does the law of the entries
         return shared | {"mass": mass}, g * (mass / old)
 

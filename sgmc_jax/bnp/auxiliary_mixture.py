@@ -44,7 +44,7 @@ class AuxiliaryMixture(BlockKernel):
         turns = (jnp.arange(len(uniforms)), uniforms)
         (labels, _, _, overflow), _ = jax.lax.scan(visit, start, turns)
         # parameters are dropped: the next step draws them given these labels
-        hyper = _tree.flagged(hyper, _tree.has_nan(params))
+        hyper = _tree.nan_where(hyper, _tree.has_nan(params))
         state = model.state(hyper, labels, blocks, overflow, self.capacity)
         return state, state.slots
 

@@ -18,7 +18,7 @@ from ..collective import Collective, Dist, Shard, as_shard
 from ..contract import SlotInfo
 from ..families import Family
 from ..processes import BetaProcess, MeasureSeries, bondesson
-from ..processes.pitman_yor import gamma_prior
+from ..processes.gamma_prior import gamma_prior
 from ..random import accept, log_beta, log_gamma
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
@@ -115,7 +115,7 @@ class SliceBNB(Kernel):
         drawn = pick_columns(jnp.where(allowed, logits, -jnp.inf), uniforms)
         labels = jnp.where(present, drawn, labels.ravel()).reshape(labels.shape)
 
-        shared = _tree.flagged(shared | own.kept(atoms), _tree.has_nan(params))
+        shared = _tree.nan_where(shared | own.kept(atoms), _tree.has_nan(params))
         state = self._state(Dist(shared, {"assignment": labels}), shard, lost)
         return state, state.slots
 

@@ -46,7 +46,7 @@ class UncollapsedMixture(ModelKernel):
         labels = jnp.where(blocks.real, labels, 0)
         # fewer fresh atoms than U had a slot
         lost = jnp.sum(counts == 0) < self.tail
-        hyper = _tree.flagged(hyper, _tree.has_nan(params))
+        hyper = _tree.nan_where(hyper, _tree.has_nan(params))
         state = model.state(hyper, labels, blocks, lost, self.capacity)
         return state, state.slots
 

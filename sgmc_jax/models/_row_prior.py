@@ -26,7 +26,7 @@ class RowPrior(NamedTuple):
     log_precision: Float[Array, " k"]
 
 
-class NormalGamma(eqx.Module):
+class RowHyperprior(eqx.Module):
     """lambda_l ~ Gamma(shape, rate) and mu_l ~ N(mean, 1 / lambda_l), the prior of a `RowPrior`."""
 
     mean: Array

@@ -19,7 +19,7 @@ from ..combinators import draw
 from ..model import Model
 from ._labels import if_known
 from ._predictive import as_draws, mean_response
-from ._row_prior import NormalGamma, RowPrior, row_log_density
+from ._row_prior import RowHyperprior, RowPrior, row_log_density
 
 SIDES = ("users", "items")
 
@@ -148,7 +148,7 @@ class MatrixFactorization(Ratings):
     rank: int = eqx.field(static=True)
     noise_precision: Array
     centre: Array
-    hyperprior: NormalGamma
+    hyperprior: RowHyperprior
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class MatrixFactorization(Ratings):
         prior = _checks.positive_pair(
             "precision_prior", precision_prior, "(shape, rate)", none=False
         )
-        self.hyperprior = NormalGamma(_checks.one_number("mean", mean), *prior)
+        self.hyperprior = RowHyperprior(_checks.one_number("mean", mean), *prior)
 
     @property
     def whole(self) -> MatrixFactorization:

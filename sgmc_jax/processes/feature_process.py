@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, Int
 from .. import _checks
 from .._checks import scalar
 from ..random import accept, gamma
+from .gamma_prior import at_least_tiny, gamma_prior
 from .measures import RateMeasure
-from .pitman_yor import gamma_prior, positive
 from .process import Hyper, Process
 from .representation import MeasureSeries
 
@@ -157,7 +157,7 @@ class FeatureProcess(Process):
             shape, rate = self.prior
             drawn = gamma(mass_key, shape + jnp.sum(counts > 0))
             drawn = drawn / (rate + self.exposure(old, num_items))
-            hyper = hyper | {"mass": positive(drawn, hyper["mass"].dtype)}
+            hyper = hyper | {"mass": at_least_tiny(drawn, hyper["mass"].dtype)}
         if self.concentration_prior is None:
             return hyper
         shape, rate = self.concentration_prior

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from .. import _checks
 from .._checks import scalar
 from ..random import gamma, log_gamma
-from .pitman_yor import gamma_prior, positive, redraw_concentration
+from .gamma_prior import at_least_tiny, gamma_prior, redraw_concentration
 from .process import Process
 
 
@@ -85,7 +85,7 @@ class HierarchicalDirichletProcess(Process):
             shape, rate = self.group_prior
             # the difference of whole numbers first: a small shape would be lost beside them
             drawn = gamma(group_key, shape + (num_tables - ones)) / (rate - log_ratio)
-            g = positive(drawn, g.dtype)
+            g = at_least_tiny(drawn, g.dtype)
         if self.prior is not None:
             a = redraw_concentration(top_key, a, self.prior, jnp.sum(tables > 0), num_tables)
         return hyper | {"concentration": a, "group_concentration": g}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,17 +12,13 @@ from jaxtyping import Array, Bool, Float
 
 from .. import _checks
 from .._checks import as_real, scalar
-from ..random import accept, gamma, log_beta, log_gamma
+from ..random import accept, gamma, log_gamma
 from ..random.slots import slot_uniform
 from ..special import log_rising_factorial
+from .gamma_prior import at_least_tiny, gamma_prior, redraw_concentration
 from .process import Atoms, Hyper, Series
 
 _STEP = 0.7  # of the Metropolis walk in (log a, logit d)
-
-
-def gamma_prior(name: str) -> Callable[[Any], tuple[Array, Array] | None]:
-    """The converter of a field of that name, a gamma prior's shape and rate."""
-    return partial(_checks.positive_pair, name, parts="(shape, rate)")
 
 
 class Sticks(NamedTuple):
@@ -296,26 +290,4 @@ class DirichletProcess(PitmanYor):
         (shape, rate), old = self.prior, hyper["concentration"]
         rate = rate - jnp.sum(jnp.where(used, series.log_left, 0))
         drawn = gamma(key, shape + jnp.sum(used).astype(old.dtype)) / rate
-        return hyper | {"concentration": positive(drawn, old.dtype)}
-
-
-def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: Array) -> Array:
-    """The concentration given that `size` points form `active` clusters, from a gamma prior.
-
-    With eta ~ Beta(a + 1, n), a mixture of Gamma(s + K, r - log eta) and Gamma(s + K - 1, .); of no
-    points, the prior.
-    """
-    shape, rate = prior
-    size, active = size.astype(old.dtype), active.astype(old.dtype)
-    beta_key, pick_key, gamma_key = jax.random.split(key, 3)
-    none, size = size == 0, jnp.maximum(size, 1)
-    log_eta = jnp.where(none, 0, log_beta(beta_key, old + 1, size)[0])
-    odds = (shape + active - 1) / (size * (rate - log_eta))
-    one_more = none | (jax.random.uniform(pick_key, dtype=old.dtype) * (1 + odds) < odds)
-    drawn = gamma(gamma_key, shape + (active - 1 + one_more)) / (rate - log_eta)
-    return positive(drawn, old.dtype)
-
-
-def positive(drawn: Array, dtype: Any) -> Array:
-    """A gamma draw, at least the smallest number: of a small shape it underflows to 0 else."""
-    return jnp.maximum(drawn.astype(dtype), jnp.finfo(dtype).tiny)
+        return hyper | {"concentration": at_least_tiny(drawn, old.dtype)}

@@ -91,7 +91,7 @@ def test_all_shards_stop():
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["hybrid", "hdp", "uncollapsed", "bnb"])
 def test_without_the_flag_it_goes_on(name, monkeypatch):
-    monkeypatch.setattr("sgmc_jax._tree.flagged", lambda x, broken: x)
+    monkeypatch.setattr("sgmc_jax._tree.nan_where", lambda x, broken: x)
     make, data = KERNELS[name]
     run = sample(jax.random.key(0), make(), None, data, num_steps=3)
     assert np.all(run.stopped < 0)

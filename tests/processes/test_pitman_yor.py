@@ -9,7 +9,8 @@ from scipy.stats import gamma, kstest
 
 from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, PitmanYor, collapsed_mixture
 from sgmc_jax.collective import Dist
-from sgmc_jax.processes.pitman_yor import Sticks, redraw_concentration
+from sgmc_jax.processes.gamma_prior import redraw_concentration
+from sgmc_jax.processes.pitman_yor import Sticks
 from tests.laws.moments import check_law, fault_is_seen, fewer
 
 KEY = jax.random.key(0)

@@ -281,6 +281,6 @@ class Hybrid(BlockKernel):
         state = model.synchronise(now, z, known)
         # z that NaN parameters have led to are numbers like others: the state shall not look whole
         broken = self.comm.psum(_tree.has_nan(now.theta).astype(jnp.int32)) > 0
-        shared = _tree.flagged(state.position.shared, broken)
+        shared = _tree.nan_where(state.position.shared, broken)
         state = state._replace(position=state.position._replace(shared=shared))
         return state, state.slots
