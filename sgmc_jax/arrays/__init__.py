@@ -1,7 +1,13 @@
 """What several packages do with arrays of items: tiles by label, chunks, products, word rows."""
 
 from .chunks import columns_by_chunks, over_chunks
-from .products import outer_products, product, real_array, weighted_sum
+from .products import (
+    outer_products,
+    product,
+    real_array,
+    squared_distances,
+    weighted_sum,
+)
 from .tiles import Tiles
 from .word_counts import compressed_rows, word_rows
 
@@ -13,6 +19,7 @@ __all__ = [
     "over_chunks",
     "product",
     "real_array",
+    "squared_distances",
     "weighted_sum",
     "word_rows",
 ]

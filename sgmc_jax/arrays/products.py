@@ -35,6 +35,17 @@ def product(a: Array, b: Array) -> Array:
     return jnp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
 
+def squared_distances(a: Float[Array, "k d"], b: Float[Array, "n d"]) -> Float[Array, "k n"]:
+    """|a_k - b_n|^2, not below zero; in few bits the product would cancel against the squares.
+
+    Example:
+        >>> squared_distances(jnp.array([[0.0, 0.0]]), jnp.array([[3.0, 4.0], [0.0, 0.0]])).tolist()
+        [[25.0, 0.0]]
+    """
+    squares = jnp.sum(a * a, axis=1)[:, None] + jnp.sum(b * b, axis=1)
+    return jnp.maximum(squares - 2 * product(a, b.T), 0)
+
+
 def weighted_sum(weight: Float[Array, " n"], rows: Float[Array, "n ..."]) -> Array:
     """sum_n w_n x_n in full precision.
 

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .. import _checks
 from .._frames import without_frames
-from ..arrays import Tiles, columns_by_chunks, product, real_array
+from ..arrays import Tiles, columns_by_chunks, product, real_array, squared_distances
 from ..collective import Collective, leading_axis
 
 
@@ -99,12 +99,6 @@ def nearest(points: Float[Array, "n D"], centres: Float[Array, "k D"]) -> Neares
 
     label, distance = columns_by_chunks(chunk, points, 2, num)
     return Nearest(label.astype(jnp.int32), distance)
-
-
-def squared_distances(a: Float[Array, "k D"], b: Float[Array, "n D"]) -> Float[Array, "k n"]:
-    """|a_k - b_n|^2, not below zero."""
-    squares = jnp.sum(a * a, axis=1)[:, None] + jnp.sum(b * b, axis=1)
-    return jnp.maximum(squares - 2 * product(a, b.T), 0)
 
 
 def _seeds(key: Any, x: Float[Array, "n D"], num: int, candidates: int) -> Float[Array, "k D"]:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
-from ..arrays import Tiles
+from ..arrays import Tiles, squared_distances
 from ..collective import Collective, Dist, as_shard
 from ..contract import SlotInfo, from_init
 from ..families import Family
@@ -21,7 +21,7 @@ from ..special import log_rising_factorial
 from ._centre import centre_of, centred, recentred
 from ._starts import check_parts, check_start, start_position
 from .hybrid.blocks import Blocks
-from .seeding import as_points, squared_distances, two_means
+from .seeding import as_points, two_means
 
 _POOL = 256  # items among which a seed's partner is looked for
 _ROUNDS = 8  # of Lloyd's, with which a launch begins

@@ -12,6 +12,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from .. import _checks
+from ..arrays import product, squared_distances
 from ._ranks import float_dtype
 
 _DEFAULT_BLOCK = 512
@@ -159,12 +160,12 @@ def _joint_rows(kernel: _Kernel, keep: Array, left: tuple, right: tuple) -> Floa
     """Row sums of k0 over one tile, all inner products by matmul."""
     c, beta = kernel
     (x, s), (y, t) = left, right
-    distance = _squared_distance(x, y)
+    distance = squared_distances(x, y)
     r = c**2 + distance
     # t.(x - y) - s.(x - y), with both mixed products in one matmul.
-    mixed = _dot(jnp.concatenate([x, s], axis=1), jnp.concatenate([t, y], axis=1))
+    mixed = product(jnp.concatenate([x, s], axis=1), jnp.concatenate([t, y], axis=1).T)
     cross = mixed - jnp.sum(t * y, axis=1) - jnp.sum(s * x, axis=1)[:, None]
-    inner = _dot(s, t) + 2 * beta * (cross - x.shape[1]) / r
+    inner = product(s, t.T) + 2 * beta * (cross - x.shape[1]) / r
     k0 = r**beta * (inner - 4 * beta * (beta - 1) * distance / r**2)
     return jnp.sum(jnp.where(keep, k0, 0), axis=1)[None]
 
@@ -174,7 +175,7 @@ def _coordinate_rows(
 ) -> Float[Array, "d b"]:
     """Row sums of every k0_j over one tile, one coordinate at a time: never (b, b, d)."""
     c, beta = kernel
-    r = c**2 + _squared_distance(left[0], right[0])
+    r = c**2 + squared_distances(left[0], right[0])
     power = jnp.where(keep, r**beta, 0)
     first = 2 * beta * power / r
     second = 4 * beta * (beta - 1) * power / r**2
@@ -187,16 +188,6 @@ def _coordinate_rows(
         return jnp.sum(k0, axis=1)
 
     return lax.map(one, tuple(a.T for a in left + right))
-
-
-def _squared_distance(x: Float[Array, "b d"], y: Float[Array, "b d"]) -> Float[Array, "b b"]:
-    squares = jnp.sum(x**2, axis=1)[:, None] + jnp.sum(y**2, axis=1)
-    return jnp.maximum(squares - 2 * _dot(x, y), 0)
-
-
-def _dot(x: Float[Array, "b d"], y: Float[Array, "b d"]) -> Float[Array, "b b"]:
-    # Accelerators would multiply in fewer bits than the cancellations here allow.
-    return jnp.matmul(x, y.T, precision=lax.Precision.HIGHEST)
 
 
 def _compensated_add(total: tuple[Array, Array], term: Array) -> tuple[Array, Array]:

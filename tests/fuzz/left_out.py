@@ -58,6 +58,7 @@ LEFT_OUT = {
         *(
             arrays.product,
             arrays.real_array,
+            arrays.squared_distances,
             arrays.weighted_sum,
             as_keys,
             combinators.require_kernel,
