@@ -14,14 +14,12 @@ from jaxtyping import Array, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Key, Position, as_keys
-from ..collective import Shard, as_shard, leading_axis
+from ..collective import as_shard, leading_axis
 from ..contract import Cost
 from ..model import ItemSum
 from ..random.feistel import SMALL, random_subset
 from .uniform import Batch, Batcher, one_each, rows
-from .weighted import check_terms
-
-_CHUNK = 4_096  # items whose terms are computed at once
+from .weighted import check_terms, of_terms
 
 
 class _Kind(NamedTuple):
@@ -122,8 +120,7 @@ class Stratified(Batcher):
         return scale, jax.tree.map(deviation, terms)
 
     def check(self, data: Data) -> None:
-        items = data.items if isinstance(data, Shard) else data
-        one_each("labels", len(self.order), leading_axis(items))
+        one_each("labels", len(self.order), as_shard(data).capacity)
 
 
 def neyman_sizes(
@@ -164,22 +161,13 @@ def neyman_sizes(
     check_terms(model, position, data)
     _, strata, counts = _strata(labels)
     one_each("labels", len(strata), leading_axis(data))
-    flat = np.asarray(_terms(model, position, data), np.float64)
+    flat = of_terms(lambda term: ravel_pytree(term)[0], model, position, data)
+    flat = np.asarray(flat, np.float64)
     _checks.finite("the terms of data at position", flat)
     mean = np.stack([np.bincount(strata, column) for column in flat.T], 1) / counts[:, None]
     square = np.bincount(strata, ((flat - mean[strata]) ** 2).sum(1))
     deviation = np.sqrt(square / np.maximum(counts - 1, 1))
     return tuple(map(int, _shared_out(batch_size, counts, counts * deviation)))
-
-
-def _terms(model: ItemSum, position: Position, data: Data) -> Array:
-    """Each item's term, raveled: (N, d)."""
-
-    def term(item: PyTree) -> Array:
-        terms = model.per_item(position, jax.tree.map(lambda x: x[None], item))
-        return ravel_pytree(terms)[0]
-
-    return jax.lax.map(term, jax.tree.map(jnp.asarray, data), batch_size=_CHUNK)
 
 
 def _kinds(counts: np.ndarray, sizes: np.ndarray) -> tuple[_Kind, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -12,7 +13,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import Data, Key, Position, as_keys
-from ..collective import Shard, as_shard, leading_axis
+from ..collective import as_shard, leading_axis
 from ..contract import Cost
 from ..model import ItemSum
 from .uniform import Batch, Batcher, one_each, rows
@@ -93,8 +94,7 @@ class Weighted(Batcher):
         return scale, jax.tree.map(deviation, terms)
 
     def check(self, data: Data) -> None:
-        items = data.items if isinstance(data, Shard) else data
-        one_each("probabilities", len(self.probabilities), leading_axis(items))
+        one_each("probabilities", len(self.probabilities), as_shard(data).capacity)
 
 
 def optimal_probabilities(
@@ -152,13 +152,17 @@ def check_terms(model: Any, position: Position, data: Data) -> None:
 
 def term_norms(model: ItemSum, position: Position, data: Data) -> Array:
     """The Euclidean norm of each item's term, (N,)."""
+    squares = lambda term: sum(jnp.sum(jnp.square(g)) for g in jax.tree.leaves(term))
+    return of_terms(lambda term: jnp.sqrt(squares(term)), model, position, data)
 
-    def norm(item: PyTree) -> Array:
-        terms = model.per_item(position, jax.tree.map(lambda x: x[None], item))
-        return jnp.sqrt(sum(jnp.sum(jnp.square(g)) for g in jax.tree.leaves(terms)))
 
-    items = jax.tree.map(jnp.asarray, data)
-    return jax.lax.map(norm, items, batch_size=_CHUNK)
+def of_terms(function: Callable, model: ItemSum, position: Position, data: Data) -> Array:
+    """What a function is of each item's term."""
+
+    def of_item(item: PyTree) -> Array:
+        return function(model.per_item(position, jax.tree.map(lambda x: x[None], item)))
+
+    return jax.lax.map(of_item, jax.tree.map(jnp.asarray, data), batch_size=_CHUNK)
 
 
 def _normalised(probabilities: Any) -> np.ndarray:
