@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
@@ -101,8 +102,8 @@ def perplexity(
     lower than the geometric mean of theirs.
 
     Args:
-        topics: (K, V), or (S, K, V) of S draws.
-        proportions: (G, K), or (S, G, K): of these documents, given other words of theirs.
+        topics: (K, V), draws on any leading axes, such as those of chains and draws.
+        proportions: (G, K), on the same axes: of these documents, given other words of theirs.
         documents: the words to be told.
 
     Returns:
@@ -124,16 +125,17 @@ def perplexity(
         Wallach, Murray, Salakhutdinov and Mimno (2009), Evaluation methods for topic models.
     """
     _checks.number("topics", topics)
-    if np.ndim(topics) != 3:
-        topics = floating("topics", topics, "K", "V")[None]
-        proportions = floating("proportions", proportions, "G", topics.shape[1])[None]
-    topics = floating("topics", topics, "S", "K", "V")
-    num, capacity, vocabulary = topics.shape
-    if not num:
-        raise ValueError(f"topics must have one draw at least, got shape {topics.shape}")
+    shape = np.shape(topics)
+    if len(shape) < 2:
+        raise ValueError(f"topics must end in the shape (K, V), got shape {shape}")
+    topics = floating("topics", topics, *shape)
+    *lead, capacity, vocabulary = shape
+    if not math.prod(lead):
+        raise ValueError(f"topics must have one draw at least, got shape {shape}")
     items, present = words("documents", documents, vocabulary)
-    proportions = floating("proportions", proportions, num, len(items), capacity)
-
+    proportions = floating("proportions", proportions, *lead, len(items), capacity)
+    topics = topics.reshape(-1, capacity, vocabulary)
+    proportions = proportions.reshape(-1, len(items), capacity)
     return _perplexity(topics, proportions.astype(topics.dtype), items, present)
 
 

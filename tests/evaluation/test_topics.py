@@ -129,6 +129,8 @@ def test_probabilities_are_averaged_before_logarithms():
     together = perplexity(topics, shares, DOCUMENTS)
     np.testing.assert_allclose(together, np.exp(-np.log(chance.mean(0)).mean()), rtol=1e-5)
     assert np.exp(-np.log(chance).mean()) > together * 1.01
+    chains = perplexity(np.stack([topics, topics]), np.stack([shares, shares]), DOCUMENTS)
+    np.testing.assert_allclose(chains, together, rtol=1e-6)  # of (chain, draw, K, V)
     one = jax.jit(lambda t, s: perplexity(t, s, DOCUMENTS))(topics[0], shares[0])
     np.testing.assert_allclose(one, np.exp(-np.log(chance[0]).mean()), rtol=1e-5)
 
@@ -186,6 +188,11 @@ def test_a_document_without_words_has_the_topics_of_the_rates():
             lambda: perplexity(TOPICS[None], np.ones((2, 3, 2)), DOCUMENTS),
             ValueError,
             r"proportions must have the shape \(1, 3, 2\), got \(2, 3, 2\)",
+        ),
+        (
+            lambda: perplexity(TOPICS[0], np.ones((3, 2)), DOCUMENTS),
+            ValueError,
+            r"topics must end in the shape \(K, V\), got shape \(3,\)",
         ),
         (lambda: topic_counts(np.ones((2, 3)), [1, 1], 2), TypeError, "assignment must be whole"),
         (lambda: topic_counts([[0, 2, 9]], [2], 2), ValueError, "assignment must be of slots 0 to"),
