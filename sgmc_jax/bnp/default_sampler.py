@@ -63,10 +63,10 @@ def default_sampler(
     | `HierarchicalDirichletProcess` | `hybrid_hdp` | each item in one of 20 clusters at random |
     | `BetaBernoulli`, `GammaPoisson` | `hybrid_features` | `seed_features` |
 
-    Blocks are of about 200 items (50 where jax runs on a GPU), of groups of a thousand items
-    together in the second line. The kernels are exact whatever the start and the blocks are, and
-    clusters and features are born and die from there on. Take what you want to be otherwise from
-    the kernels' own pages.
+    Blocks are of about 200 items (50 where jax runs on an accelerator), of groups of a thousand
+    items together in the second line. The kernels are exact whatever the start and the blocks are,
+    and clusters and features are born and die from there on. Take what you want to be otherwise
+    from the kernels' own pages.
 
     Args:
         key: a random key: the same key gives the same start.

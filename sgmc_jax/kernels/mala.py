@@ -33,6 +33,7 @@ def mala(grad: Estimator, step_size: Any, *, space: Space | None = None) -> Metr
         A kernel with `MetropolisState` and `MetropolisInfo` (acceptance probability, energies).
 
     Raises:
+        TypeError: if the step size is a schedule.
         ValueError: if the estimator is not exact or `step_size` is not positive.
 
     Example:
