@@ -116,7 +116,14 @@ class Cyclical(eqx.Module):
         """The cycle of each draw that `sample` keeps of so many steps, from 0; -1 in a search.
 
         Of a run that goes on from one of `begun` steps cycles are counted from the first one's.
+
+        Raises:
+            ValueError: if one of them is no whole number, or `thin` is 0.
         """
+        numbers = {"num_steps": num_steps, "burn_in": burn_in, "begun": begun}
+        for name, number in numbers.items():
+            _checks.whole(name, number, 0)
+        _checks.whole("thin", thin)
         last = np.arange(burn_in + thin, num_steps + 1, thin) - 1  # the step that ends at each draw
         last = last + begun
         return np.where(self.temperature(jnp.asarray(last)) > 0, last // self.cycle_length, -1)

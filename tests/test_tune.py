@@ -52,6 +52,9 @@ def test_find_mode_refuses():
         find_mode(KEY, MODEL, {"w": jnp.zeros(3, int), "b": jnp.zeros(())}, (X, Y))
     with pytest.raises(ValueError, match="data"):
         find_mode(KEY, MODEL, START, (X * np.nan, Y))
+    for wrong in (1e-2, optax.adam):
+        with pytest.raises(TypeError, match="optimizer must be None or a GradientTransformation"):
+            find_mode(KEY, MODEL, START, (X, Y), optimizer=wrong)
     with pytest.raises(FloatingPointError, match="diverged"):
         find_mode(KEY, MODEL, START, (X, Y), optimizer=optax.sgd(1e3), num_steps=100)
 

@@ -167,6 +167,11 @@ def test_where_there_is_no_mode():
             default_kernel(KEY, model, jnp.ones(2), None)
 
 
+def test_a_fit_is_what_laplace_returns():
+    with pytest.raises(TypeError, match="fit must be None or a Laplace, got ArrayImpl"):
+        default_kernel(KEY, LOGISTIC, jnp.zeros(3), (X, LABELS), fit=jnp.zeros(3))
+
+
 def test_all_of_the_data_is_looked_at():
     """A mode is sought from 16,384 items first."""
     x = np.random.default_rng(0).normal(size=(200_000, 2)).astype(np.float32)

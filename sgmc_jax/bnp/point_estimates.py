@@ -95,6 +95,7 @@ def point_estimate(
     most = int(draws.max()) + 1 if max_clusters is None else max_clusters
     _checks.whole("max_clusters", most)
     key = jax.random.key(0) if key is None else key
+    _checks.random_key(key)
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     # spread evenly over all draws: those next to each other are much alike
     some = draws[:: -(-len(draws) // _CANDIDATES)]

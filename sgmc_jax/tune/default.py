@@ -72,6 +72,7 @@ def default_kernel(
         A kernel, of `sghmc` or of `hmc`.
 
     Raises:
+        TypeError: if `fit` is not what `laplace` returns.
         ValueError: if no mode is found, or the log posterior is not curved downwards there.
 
     Example: logistic regression from a hundred thousand items.
@@ -96,6 +97,7 @@ def default_kernel(
     _checks.random_key(key)
     fit_key, noise_key = jax.random.split(key)
     data = without_frames("data", data)
+    _checks.instance("fit", Laplace, fit, none=True)
     fit = laplace(fit_key, model, position, data) if fit is None else fit
     passes = passes_to_tune(model, data)
     if passes is not None:

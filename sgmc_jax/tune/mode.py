@@ -64,7 +64,8 @@ def find_mode(
         the mode, a position.
 
     Raises:
-        TypeError: if `model` is not a `Model`, or streamed data has no passes and no `Given`.
+        TypeError: if `model` is not a `Model`, `optimizer` is no rule of optax, or streamed data
+            has no passes and no `Given`.
         FloatingPointError: if the optimiser diverged, or where the default one ended the density is
             zero.
 
@@ -84,6 +85,7 @@ def find_mode(
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
     if num_steps is not None:
         _checks.whole("num_steps", num_steps)
+    _checks.instance("optimizer", optax.GradientTransformation, optimizer, none=True)
     _checks.arrays("position", position)
     position = _tree.strong(position)
     _checks.real_position(position)

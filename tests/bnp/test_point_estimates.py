@@ -121,6 +121,7 @@ def test_a_known_partition_is_found():
         (lambda: point_estimate([[0, 1]], "rand"), ValueError, "loss must be one of .*'rand'"),
         (lambda: point_estimate([[0, 1]], starts=0), ValueError, "starts must be a whole number"),
         (lambda: point_estimate([[0, 1]], max_clusters=0), ValueError, "max_clusters must be a w"),
+        (lambda: point_estimate([[0, 1]], key=0), TypeError, "key must be one JAX key"),
     ],
 )
 def test_bad_input(call, error, message):

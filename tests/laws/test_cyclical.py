@@ -63,6 +63,11 @@ def test_the_cycle_of_each_draw(burn_in, thin):
 
 
 def test_it_refuses():
+    for name in ("num_steps", "burn_in", "thin", "begun"):
+        with pytest.raises(ValueError, match=f"{name} must be a whole number"):
+            SCHEDULE.cycles(**{"num_steps": 40, name: -1})
+    with pytest.raises(ValueError, match="thin must be a whole number of at least 1, got 0"):
+        SCHEDULE.cycles(1_000, thin=0)
     for wrong in (-0.1, 1.0, np.nan):
         with pytest.raises(ValueError, match="exploration"):
             Cyclical(0.1, 5, exploration=wrong)
