@@ -68,7 +68,19 @@ class LabelRegression(LinearModel):
             )
 
     def start(self, data: tuple[Float[Array, "n d"], Any]) -> Array:
-        """A position to begin from: all weights zero."""
+        """A position to begin from: all weights zero.
+
+        It is `start(data)` that is a position of `sample`, not `start`: it takes no key.
+
+        Raises:
+            TypeError: if `data` is no pair (x, y).
+        """
+        if not isinstance(data, tuple | list):
+            name = type(self).__name__
+            raise TypeError(
+                f"data must be a pair (x, y) for {name}.start, got {type(data).__name__}: it takes "
+                "the data and no key, so that the position of sample is model.start(data)"
+            )
         x, _ = _as_pair(data, type(self).__name__)
         return jnp.zeros(self._shape(x), jnp.result_type(x, float, jnp.float32))
 

@@ -182,6 +182,10 @@ BAD = [
     (lambda: door(LOGISTIC, BINARY, position=np.zeros(3)), r"position must be of shape \(2,\)"),
     (lambda: door(SOFTMAX, LABELS, position=np.zeros(2)), r"position must be of shape \(2, 3\)"),
     (lambda: LOGISTIC.start(X), r"data must be a pair \(x, y\) for LogisticRegression"),
+    (
+        lambda: door(LOGISTIC, BINARY, position=LOGISTIC.start),
+        r"takes the data and no key, so that the position of sample is model.start\(data\)",
+    ),
     (lambda: LOGISTIC.predict(np.zeros(3), X), r"draws must be positions of shape \(2,\)"),
     (lambda: LOGISTIC.predict({"w": np.zeros(2)}, X), "draws must have the structure of the pos"),
     (lambda: LOGISTIC.log_loss(np.zeros(2), (X, BINARY - 1)), "y must be labels 0 to 1, got -1"),
