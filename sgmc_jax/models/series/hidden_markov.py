@@ -154,7 +154,7 @@ class HiddenMarkov(SeriesModel):
     def simulate(
         self, key: Any, position: Position, length: int
     ) -> tuple[Int[Array, " t"], PyTree]:
-        """States and a series of so many rows."""
+        """States and a series of `length` rows: the pair `states, series`."""
         _checks.random_key(key)
         _checks.whole("length", length)
         chain, (first_key, key, row_key) = self._chain(position), jax.random.split(key, 3)

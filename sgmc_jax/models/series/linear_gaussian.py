@@ -201,7 +201,7 @@ class LinearGaussianStateSpace(SeriesModel):
     def simulate(
         self, key: Any, position: Position, length: int
     ) -> tuple[Float[Array, "t d"], Float[Array, "t m"]]:
-        """States and a series of so many rows."""
+        """States and a series of `length` rows: the pair `states, series`."""
         _checks.random_key(key)
         _checks.whole("length", length)
         law, (first_key, key, row_key) = self._law(position), jax.random.split(key, 3)

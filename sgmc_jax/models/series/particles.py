@@ -98,7 +98,10 @@ class NonlinearStateSpace(Model):
         return jnp.sum(bootstrap(self, key, position, whole_series(series), num_particles).evidence)
 
     def simulate(self, key: Any, position: Position, length: int) -> Array:
-        """States of so many rows, (t, ...)."""
+        """The states alone of `length` rows, (t, ...), and not a pair with the series.
+
+        `StochasticVolatility.simulate_returns` draws both.
+        """
         _checks.random_key(key)
         _checks.whole("length", length)
         first_key, key = jax.random.split(key)

@@ -149,7 +149,10 @@ class StochasticVolatility(NonlinearStateSpace):
     def simulate_returns(
         self, key: Any, position: Position, length: int
     ) -> tuple[Float[Array, " t"], Float[Array, " t"]]:
-        """Log variances and a series of so many returns."""
+        """Log variances and a series of `length` returns: the pair `states, series`.
+
+        `simulate` draws the states alone.
+        """
         _checks.random_key(key)
         key, row_key = jax.random.split(key)
         states = self.simulate(key, position, length)
