@@ -166,6 +166,12 @@ def anchored(expect, centre=ZERO):
     return lambda: trace(scir(AnchoredCounts(ones, 1.0, Uniform(5), centre, expect), 0.1))
 
 
+def anchored_check(centre):
+    """What `sample` asks of an anchored estimator at its door."""
+    ones = lambda *args: jnp.ones(2)
+    AnchoredCounts(ones, 1.0, Uniform(5), centre, ones).check(ZERO, X)
+
+
 class OneCount(Allocation):
     def draw(self, key, position, items, previous):
         return jnp.zeros(len(items), jnp.int32)
@@ -201,6 +207,12 @@ SUMS = [
     Case("expect", anchored(lambda x, z: jnp.ones(1)), f"expect {LIKE}the position"),
     Case("expect tree", anchored(lambda x, z: [jnp.ones(2)]), f"expect {LIKE}the position"),
     Case("expect nothing", anchored(None), "expect must be a function of .*NoneType"),
+    Case(
+        "centre of counts",
+        lambda: anchored_check(jnp.zeros(3)),
+        r"centre must have the structure and the shapes of the position, .*\(2,\), got float32\(3",
+        ValueError,
+    ),
     Case(
         "draw shape",
         lambda: trace(draw(lambda key, data: jnp.ones(1))),

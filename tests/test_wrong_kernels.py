@@ -35,7 +35,14 @@ from sgmc_jax import (
 )
 from sgmc_jax.bnp import BetaBernoulli, FeatureLikelihood, hybrid_features
 from sgmc_jax.kernels import Splitting
-from sgmc_jax.transitions import Friction, GradientKick, OrnsteinUhlenbeck, Phase, Transition
+from sgmc_jax.transitions import (
+    Friction,
+    GradientKick,
+    OrnsteinUhlenbeck,
+    Phase,
+    Thermostat,
+    Transition,
+)
 from tests.wrong import KEY, LIKE, ONE, VECTOR, ZERO, Case, X, check, loglik, prior, trace
 
 GRAD = Minibatch(FunctionModel(prior, loglik), Uniform(5))
@@ -110,9 +117,10 @@ STEPS = [
     Case(
         "thermostats",
         lambda: trace(sgnht(GRAD, 0.1, [1.0, 2.0])),
-        r"thermostat must be one number, got shape \(2,\)",
+        r"^friction must be one number, got shape \(2,\)",
         ValueError,
     ),
+    Case("start of a thermostat", lambda: Thermostat("a"), "^start must be", TypeError),
     Case(
         "schedule array",
         scheduled(lambda k: 0.1 * jnp.ones(2)),

@@ -79,7 +79,12 @@ class AnchoredCounts(MinibatchCounts):
         self.rho = _checks.one_number("rho", rho)
 
     def check(self, position: Position, data: Data) -> None:
-        _returned.like("centre", self.centre, position, "the position")
+        if not _returned.same_form(self.centre, position):
+            wanted, got = map(_returned.describe, (position, self.centre))
+            raise ValueError(
+                "centre must have the structure and the shapes of the position, "
+                f"{wanted}, got {got}"
+            )
         super().check(position, data)
 
     def init(self, key: Key, position: Position, data: Data) -> tuple[PyTree, PyTree]:

@@ -70,6 +70,7 @@ def sgnht(
         form; Leimkuhler and Shang (2016) and Liu, Zhu and Song (2016) for the splitting.
     """
     _checks.positive("friction", friction)
+    friction = _checks.one_number("friction", friction)
     _checks.estimator("grad", grad)
     if grad.tells_covariance:
         raise ValueError(

@@ -34,7 +34,7 @@ class Thermostat(Transition):
         the rounding is ours.
     """
 
-    start: Array = eqx.field(converter=scalar("thermostat"))
+    start: Array = eqx.field(converter=scalar("start"))
 
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
         start = self.start.astype(jnp.result_type(*jax.tree.leaves(position)))

@@ -304,7 +304,7 @@ def test_other_bad_input_is_refused():
         SAM.documents(COUNTS, length=1)
     with pytest.raises(TypeError, match="batcher must be a Batcher"):
         SAM.variational(10)
-    with pytest.raises(ValueError, match="proportion_step_size must be finite and positive"):
+    with pytest.raises(ValueError, match="^step_size must be finite and positive"):
         SAM.proportions(step_size=-1.0)
     with pytest.raises(ValueError, match="burn_in must be a whole number of at least 0, got -1"):
         SAM.proportions(burn_in=-1)

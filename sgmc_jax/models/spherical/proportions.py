@@ -28,7 +28,7 @@ class Proportions(Latent):
     """
 
     prior: Prior
-    step_size: Array = eqx.field(converter=_checks.real("proportion_step_size"))
+    step_size: Array = eqx.field(converter=_checks.real("step_size"))
     num_steps: int = eqx.field(static=True)
     draws: int = eqx.field(static=True)
     burn_in: int = eqx.field(static=True)
@@ -36,7 +36,7 @@ class Proportions(Latent):
     exact: ClassVar[bool] = False  # from scratch it takes trajectories
 
     def __check_init__(self):
-        _checks.positive("proportion_step_size", self.step_size)
+        _checks.positive("step_size", self.step_size)
         for name in ("num_steps", "draws"):
             _checks.whole(name, getattr(self, name))
         _checks.whole("burn_in", self.burn_in, 0)
