@@ -56,7 +56,8 @@ class LinearGaussian(FeatureFamily):
         noise_scale: s > 0, a standard deviation; its first value if it has a prior.
         feature_scale: s_A > 0, likewise.
         noise_prior: `None` for a fixed value, or the shape a and scale b of the inverse-gamma prior
-            of s^2, of density ~ v^(-a-1) exp(-b / v).
+            of s^2, of density ~ v^(-a-1) exp(-b / v). The pair (nu, b) of the inverse Wishart
+            priors of `LinearGaussianStateSpace` is a = nu / 2 and b / 2 here, half of both numbers.
         feature_prior: the same for s_A^2.
 
     Raises:

@@ -68,7 +68,8 @@ class LinearGaussianStateSpace(SeriesModel):
         known: those of A, Q, C and R, by the names above and as matrices, that are not sampled.
         scale: s > 0.
         noise_prior: (nu, b), the degrees of freedom, above their dimension less one, and the scale
-            b I of the inverse Wishart priors; in one dimension inverse gamma (nu / 2, b / 2).
+            b I of the inverse Wishart priors. In one dimension they are inverse gamma, of shape
+            nu / 2 and scale b / 2: twice the numbers that `families.LinearGaussian` takes.
         initial: a pair (mean, covariance) of the law of x_1, or `None` for the stationary law, with
             its gradient.
 
