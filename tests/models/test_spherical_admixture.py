@@ -310,6 +310,21 @@ def test_other_bad_input_is_refused():
         SAM.proportions(burn_in=-1)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_documents_and_the_mean_direction_have_the_precision_that_is_set(dtype, request):
+    """And topics keep their own beside them."""
+    if dtype == "float64":
+        request.getfixturevalue("x64")
+    model = SphericalAdmixture(K, V, 1.0, 20.0, topic_concentration=2.0)
+    documents = model.documents(COUNTS)
+    assert model.prior.mean_direction.dtype == documents.values.dtype == dtype
+    np.testing.assert_allclose(np.sum(documents.values**2, axis=1).max(), 1, rtol=1e-6)
+    grad = model.topics(Full())
+    state = jax.eval_shape(lambda: grad.init(KEY, TOPICS, documents))
+    found = jax.eval_shape(lambda state: grad.estimate(KEY, state, TOPICS, documents), state)
+    assert found[0].value.dtype == TOPICS.dtype
+
+
 def test_the_first_trajectory_may_count():
     """Of a burn-in of b the last draws are those of a chain of as many more that has none."""
     draws = lambda **numbers: SAM.proportions(**numbers).draw(KEY, TOPICS, DOCUMENTS, None)

@@ -51,7 +51,7 @@ class Directions(eqx.Module):
                 stacklevel=2,
             )
         if mean_direction is None:
-            mean_direction = np.full(vocabulary, 1 / math.sqrt(vocabulary), np.float32)
+            mean_direction = np.full(vocabulary, 1 / math.sqrt(vocabulary))
         mean_direction = _checks.real("mean_direction")(mean_direction)
         sizes = (int(num_topics), int(vocabulary))
         self.prior = Prior(*sizes, **numbers, mean_direction=mean_direction)

@@ -56,7 +56,8 @@ def as_unit_vectors(
         )
     place = np.arange(len(row)) - (np.cumsum(lengths) - lengths)[row]
     shape = (len(starts) - 1, length or longest)
-    vectors = UnitVectors(np.zeros(shape, np.int32), np.zeros(shape, np.float32))
+    values = np.zeros(shape, jnp.result_type(float))
+    vectors = UnitVectors(np.zeros(shape, np.int32), values)
     vectors.columns[row, place] = columns
     vectors.values[row, place] = weights / norm[row]
     return vectors
