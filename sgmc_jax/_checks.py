@@ -110,7 +110,7 @@ def scalar(name: str) -> Callable[[Any], Array]:
 
 
 def real_tree(name: str) -> Callable[[PyTree], PyTree]:
-    """The same for a field that is a pytree."""
+    """`as_real` of every leaf, for a field of that name."""
     return lambda tree: jax.tree.map(real(name), tree)
 
 

@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
 class Estimator(eqx.Module):
     """An unbiased estimator of a sum over the items plus a prior term: what a sampler needs.
 
-    An estimator of one's own needs only `estimate`, and `init` if it has a state. One that is to be
+    An estimator of your own needs only `estimate`, and `init` if it has a state. One that is to be
     wrapped, in `ControlVariate`, `SVRG` or `AllReduce`, is a `BatchEstimator`.
     """
 

@@ -50,7 +50,8 @@ def has_nan(x: PyTree) -> Array:
 
 
 def nan_where(x: PyTree, broken: Array) -> PyTree:
-    """`x`, its floating leaves NaN if what no state holds is `broken`, for `finite` to see."""
+    """`x`, with NaN in its floating leaves if `broken`: so `Kernel.finite` also sees a fault in a
+    value that the state does not keep."""
     spoil = jnp.where(broken, jnp.nan, 0.0)
     return jax.tree.map(lambda x: x + spoil.astype(x.dtype) if _inexact(x) else x, x)
 

@@ -146,7 +146,7 @@ class Kernel(eqx.Module):
         return self
 
     def resize(self, capacity: int) -> Kernel:
-        """The kernel with so many slots, or as it is if it has none."""
+        """The kernel with `capacity` slots, or as it is if it has none."""
         return self if self.capacity is None else replace(self, capacity=capacity)  # type: ignore
 
     def grow(self, state: Any, capacity: int) -> tuple[Kernel, Any]:

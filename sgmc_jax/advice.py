@@ -23,7 +23,7 @@ def told(info: Any, name: str) -> Iterator[np.ndarray]:
 
 
 def means(info: Any, name: str, axes: Sequence[str], least: int = 1) -> list[float]:
-    """The means of the values of a field, kernel by kernel, where there are so many at least."""
+    """The means of the values of a field, kernel by kernel, where there are `least` at least."""
     by_kernel = [x if "kernel" in axes else x[None] for x in told(info, name)]
     finite = [x[np.isfinite(x)] for stack in by_kernel for x in stack]
     return [float(x.mean()) for x in finite if x.size >= least]

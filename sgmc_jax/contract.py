@@ -26,17 +26,17 @@ class Cost(NamedTuple):
         return Cost(self.items + other.items, self.passes + other.passes)
 
     def evaluations(self, num_items: int) -> int | float:
-        """The number of gradients where there are so many items; without data one a pass."""
+        """The number of gradients where there are `num_items` items; without data one a pass."""
         return self.items + self.passes * max(num_items, 1)
 
 
 def from_init(key: Any) -> None:
-    """A `Kernel.starter` of chains that had better begin at what `init` makes of `None`, whatever
-    other kernels of a cycle would have them begin with."""
+    """The starter of a kernel whose chains should begin where `init` of `None` does, even if
+    another kernel of a cycle offers a start."""
 
 
 def times(number: int | float, cost: Cost | None) -> Cost | None:
-    """The cost of so many, or `None` where that of one is not known."""
+    """The cost of `number` times what `cost` is of, or `None` where that is not known."""
     return None if cost is None else Cost(number * cost.items, number * cost.passes)
 
 

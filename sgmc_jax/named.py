@@ -47,7 +47,7 @@ def scalars(leaves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 def told(
     trace: PyTree, num_axes: int, slotted: tuple[bool, ...] | None, info: Any
 ) -> tuple[PyTree, ...]:
-    """What a run tells of draws with so many leading axes, for `named`: what has a meaning.
+    """What a run tells of draws with `num_axes` leading axes, for `named`: what has a meaning.
 
     Not what is of items, nor of slots (`Run.slotted`), of which each chain makes something else. In
     their place it tells what labels and features of items do without their names, `bnp.traces`, or

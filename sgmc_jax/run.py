@@ -184,7 +184,7 @@ class Run(eqx.Module):
                 of a series are then told in the user's coordinates.
             data: all of the data, with which `model` adds `lp`, the log posterior density, to
                 `sample_stats`, and the group `log_likelihood`, of each item, which `arviz.loo`
-                needs: an array `items` of (chain, draw, item), without the constants that one's own
+                needs: an array `items` of (chain, draw, item), without the constants that your own
                 `loglik` leaves out, which `loo` then lacks too.
             coords: the labels along dimensions, by the dimension's name.
             dims: the names of a variable's dimensions after chain and draw, by its name.
@@ -227,10 +227,10 @@ class Run(eqx.Module):
         Rows have the names of `to_arviz`, with an index where a leaf is no scalar. Of items nothing
         is told, nor of slots, of which each chain makes another cluster, feature or topic; but how
         many are in use (`active`), and what else does not depend on names (`bnp.traces`). With one
-        chain there is no R-hat. All draws count, also those of a
-        chain that was stopped, which the first line of the table tells. Lines that begin with `!`
-        say what speaks against the run: chains that do not agree, few effective draws, few
-        accepted proposals, and chains that are too hot, which R-hat does not see.
+        chain there is no R-hat. All draws count, also those of a chain that was stopped, which the
+        first line of the table tells. Lines that begin with `!` say what speaks against the run:
+        chains that do not agree, few effective draws, few accepted proposals, and chains that are
+        too hot, which R-hat does not see.
 
         Args:
             model: the run's model, where its coordinates are not those that it samples in

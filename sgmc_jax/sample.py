@@ -127,16 +127,15 @@ def sample(
         kernel: any kernel; with `kernel_axis=0` a stack of kernels, as `eqx.filter_vmap` makes one.
         position: one position for all chains; or, with `position_axis=0`, one for each; or a
             function `key -> position`, for dispersed starts; or `None`, for kernels that know where
-            to begin (most of `bnp`); or a `Run`, to go on where it ended
-            (`run.extend` joins the two); with other data or another gradient it is taken at its
-            positions alone (data are told apart by their values, functions by their code; an array
-            that was written to in place is taken for the same).
-            A module (of Equinox, say) is a position, and is never called.
+            to begin (most of `bnp`); or a `Run`, to go on where it ended (`run.extend` joins the
+            two); with other data or another gradient it is taken at its positions alone (data are
+            told apart by their values, functions by their code; an array that was written to in
+            place is taken for the same). A module (of Equinox, say) is a position, and is never
+            called.
         data: a pytree of arrays, or of frames and series of pandas, with one leading item axis, or
-            `None`; or, for kernels whose
-            batcher is `Given`, a function `i -> batch`, an iterator of batches, or what gives one
-            for each pass, a function without arguments or a loader. Batches may be shorter than
-            others, and all chains take the same: see `share_batch`.
+            `None`; or, for kernels whose batcher is `Given`, a function `i -> batch`, an iterator
+            of batches, or what gives one for each pass, a function without arguments or a loader.
+            Batches may be shorter than others, and all chains take the same: see `share_batch`.
         num_steps: the number of steps from `position` on, burn-in included; of a run found in
             `checkpoint`, which began there too, those that it has made count.
         num_chains: the number of chains; `None` for one without a chain axis.
@@ -145,8 +144,9 @@ def sample(
             anew. A chain or a batch of megabytes leaves a processor's cache beside others: 1 runs
             one after the other, as fast as each alone, and with the working memory of one.
         burn_in: the number of first steps not to keep.
-        thin: keep every `thin`-th step; infos are merged over the steps between: numbers are
-            averaged, truths (`accepted`) hold if all do, of counts the last is told.
+        thin: keep every `thin`-th step; infos are merged over the steps between: real numbers are
+            averaged, booleans are true if all are (`accepted`), `overflow` if one is, and of counts
+            the last is kept.
         record: `(state, info) -> what to keep` of a kept step; by default the position.
         reduce: keep no draws but streaming moments, weighted by the step size, of the position
             (`True`) or of a function `(state, info) -> value`.

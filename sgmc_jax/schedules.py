@@ -113,7 +113,7 @@ class Cyclical(eqx.Module):
     def cycles(
         self, num_steps: int, burn_in: int = 0, thin: int = 1, begun: int = 0
     ) -> Int[np.ndarray, " draws"]:
-        """The cycle of each draw that `sample` keeps of so many steps, from 0; -1 in a search.
+        """The cycle of each draw that `sample` keeps of `num_steps`, from 0; -1 in a search.
 
         Of a run that goes on from one of `begun` steps cycles are counted from the first one's.
 

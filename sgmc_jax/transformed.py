@@ -110,7 +110,7 @@ class Transformed(Model):
         return self.forward(position)
 
     def forward(self, position: Position) -> Position:
-        """f(z), and nothing that is told besides."""
+        """f(z), to which `NumpyroModel.constrain` adds deterministic sites."""
         return self._map(lambda bijector, z, where: bijector.forward(z), position)
 
     def unconstrain(self, position: Position) -> Position:

@@ -99,7 +99,7 @@ class Batcher(eqx.Module):
         return scale, jax.tree.map(lambda g: _less_mean(g, real, num), terms)
 
     def even(self, num_items: int) -> bool:
-        """Whether batches of so many items are full, and their items of equal weights."""
+        """Whether batches of `num_items` items are full, and their items of equal weights."""
         return False
 
     def check(self, data: Data) -> None:

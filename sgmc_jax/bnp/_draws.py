@@ -88,7 +88,7 @@ def checked_rows(rows: Any, num_items: int) -> Int[np.ndarray, " m"]:
 
 
 def one_partition(name: str, labels: Any, num_items: int) -> Int[np.ndarray, " n"]:
-    """A partition of so many items, its clusters numbered from 0 in the order of their labels."""
+    """A partition of `num_items` items, clusters numbered from 0 in the order of their labels."""
     labels = whole_labels(name, labels)
     if labels.shape != (num_items,):
         raise ValueError(

@@ -109,7 +109,7 @@ class SliceMixture(Kernel):
         # an open atom without a slot is a choice that points were not given
         lost = (choice.short & self.scan.exact(keys.count)).astype(jnp.int32)
 
-        # what is said of a slot without an atom may be no number
+        # the weight of a slot without an atom may be NaN
         weights = jnp.where(jnp.isnan(state.log_weights), -jnp.inf, state.log_weights)
         move = Move(old, new, moved, lost, weights[:, None] + scores, round_key)
         sums = self.scan.follow(self, keys.count, state.sums, shard, batch, move)

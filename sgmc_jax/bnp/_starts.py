@@ -96,7 +96,7 @@ def with_own_hyper(state: Any, *parts: Any) -> Any:
 
 
 def check_parts(process: Any, family: Any, kinds: tuple[type, type] = (PitmanYor, Family)) -> None:
-    """Raise unless a sampler's process and family are such."""
+    """Raise unless a sampler's process and family are of these types."""
     for name, value, kind in [("process", process, kinds[0]), ("family", family, kinds[1])]:
         if not isinstance(value, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(value).__name__}")

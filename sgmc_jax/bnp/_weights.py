@@ -129,7 +129,7 @@ class ProcessWeights(Weights):
 
 
 def points_for(capacity: int) -> int:
-    """How many points of a series are drawn for so many slots."""
+    """How many points of a series are drawn for `capacity` slots."""
     # thinning leaves fewer; if these are too few for a row's level, that is flagged
     return 4 * capacity + 32
 

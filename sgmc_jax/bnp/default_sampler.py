@@ -151,7 +151,7 @@ def _in_a_block() -> int:
 
 
 def _num_blocks(num_items: int, in_a_block: int, shards: int) -> int:
-    """A multiple of the shards, with about so many items each."""
+    """A multiple of the shards, with about `in_a_block` items each."""
     return shards * max(1, math.ceil(num_items / (in_a_block * shards)))
 
 

@@ -285,7 +285,7 @@ def _factor(gram: Array, ratio: Array) -> Array:
 def _redraw_scales(
     key: Any, priors: dict[str, Any], hyper: Hyper, num: Array, square: Array
 ) -> Hyper:
-    """Standard deviations of so many normals whose squares add up to so much."""
+    """Standard deviations of `num` normals whose squares add up to `square`."""
     if all(prior is None for prior in priors.values()):
         return hyper
     shape, scale = (jnp.stack([(p or (1.0, 1.0))[i] for p in priors.values()]) for i in (0, 1))

@@ -35,7 +35,7 @@ def mirrored_sgld(
             noise is not subtracted: near the boundary its variance in x is like 1 / x^2, and what
             it was at earlier positions tells nothing of it.
         step_size: h > 0, or a function of the step index.
-        mirror: `PositiveMirror()`, `SimplexMirror()` or a `Mirror` of one's own.
+        mirror: `PositiveMirror()`, `SimplexMirror()` or a `Mirror` you write.
         temperature: T >= 0, or a function of the step index.
 
     Returns:

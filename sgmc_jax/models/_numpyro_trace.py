@@ -58,7 +58,7 @@ def _all_rows() -> type:
 
 
 def all_rows(plate: str | None, rows: int | None) -> Any:
-    """A handler under which the plate of that name has so many rows, whatever it says.
+    """A handler under which the plate of that name has `rows` rows, whatever it says.
 
     Every other has as many as it says, and takes no subset of them.
     """

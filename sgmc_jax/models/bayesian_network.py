@@ -56,7 +56,7 @@ class BayesianNetwork(Model):
         loglik: `(outputs, y) -> ()`, the log likelihood of one item; by default `y` are labels
             0, ..., K - 1 and outputs K log odds, up to a constant.
         response: `outputs -> `what `predict` averages; the probabilities by default, and with a
-            `loglik` of one's own the outputs themselves.
+            `loglik` of your own the outputs themselves.
         groups: for each floating array of the network, in the order of `jax.tree.leaves`, the
             number 0, ..., G - 1 of its group; by default each is its own.
         precision_prior: the pair (a, b), positive.

@@ -91,7 +91,7 @@ def _principal(values: Float[np.ndarray, "n D"]) -> tuple[Float[np.ndarray, "n 2
 
 
 def _ellipse(own: Float[np.ndarray, "m 2"], sd: float, colour: Any) -> Any:
-    """The points at so many standard deviations from the mean."""
+    """The points at `sd` standard deviations from the mean."""
     from matplotlib.patches import Ellipse
 
     variances, directions = np.linalg.eigh(np.cov(own.T, bias=True))

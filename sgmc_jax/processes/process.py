@@ -12,7 +12,7 @@ Hyper = dict[str, Array]
 
 
 class Process(eqx.Module):
-    """A prior over discrete random measures, as far as every sampler knows it.
+    """A prior over discrete random measures: the part of it that all samplers use.
 
     Its hyper-parameters are a dictionary that travels in the position, so that those with a prior
     may be drawn.

@@ -1,4 +1,4 @@
-"""The room of the runner, which `sample` furnishes and no kernel sees.
+"""The runner: what `sample` calls, and no kernel imports.
 
 A run has two sides. On the devices, `Chains` (chains.py) holds the kernel and every chain's carry,
 and calls the compiled programs (programs.py) that map the functions of one chain on one shard over

@@ -34,7 +34,7 @@ def code_of(tree: PyTree) -> list[str]:
 
 
 def told_of_code(tree: PyTree) -> dict[str, list[str]]:
-    """The same by a name that tells whose bytecode it is."""
+    """`code_of`, under a key that names the Python whose bytecode it is."""
     return {f"code of functions, {VERSION}": code_of(tree)}
 
 

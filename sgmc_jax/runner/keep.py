@@ -60,14 +60,14 @@ def keep(
 
 
 def _averaged(plan: Plan, kernel: Kernel, carry: Carry, info: RunInfo, since: Array) -> Carry:
-    """With a step's share of the moments: all steps after the burn-in are one window."""
+    """The carry with a step's share of the moments: all steps after the burn-in are one window."""
     merged = merge_running(carry.info, info, jnp.maximum(since, 0))
     moments = _add_moments(plan, kernel, carry.moments, carry.state, info, since >= 0)
     return carry._replace(info=merged, moments=moments)
 
 
 def _thinned(plan: Plan, carry: Carry, info: RunInfo, step: Array) -> tuple[Carry, PyTree]:
-    """With the info of a step of its window, and a draw if it is the last; else one of zeros."""
+    """The carry with the info of a step of its window; a draw if that is the last, else zeros."""
     merged = merge_running(carry.info, info, step)
     draw = jax.lax.cond(
         step == plan.thin - 1,

@@ -198,7 +198,7 @@ def data_fingerprint(source: Resident | Stream) -> dict[str, str]:
 
 
 def open_data(data: Any, start: int, num_steps: int) -> Resident | Stream:
-    """The data as it is to be fed to the loop, for so many steps from `start` on."""
+    """The data as it is to be fed to the loop, for `num_steps` steps from `start` on."""
     end = start + num_steps
     passes = passes_of(data)
     if passes is not None:

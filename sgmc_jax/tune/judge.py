@@ -33,7 +33,7 @@ class Judge(NamedTuple):
     max_temperature: float
 
     def chosen(self, trace: PyTree, most: int) -> PyTree:
-        """At most so many draws, evenly thinned, of those with axes of chains and draws."""
+        """At most `most` draws, evenly thinned, of those with axes of chains and draws."""
         draws = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), self._later(trace))
         num = len(jax.tree.leaves(draws)[0])
         some = np.linspace(0, num - 1, min(num, most)).round().astype(int)

@@ -195,7 +195,7 @@ def _steps(
     size: Array,
     streamed: bool,
 ) -> tuple:
-    """Steps from an index on, so many; of a stream, `data` has a batch for each."""
+    """The steps of `span`; of a stream, `data` has a batch for each."""
 
     def one(i: Array, carry: tuple) -> tuple:
         x, state, before = carry

@@ -113,7 +113,7 @@ class Sample(NamedTuple):
 
 
 def sample_of_pass(key: Any, passes: Callable[[], Iterator], number: int = ENOUGH) -> Sample:
-    """A uniform sample without replacement of so many items, or all if they are fewer.
+    """A uniform sample without replacement of `number` items, or all if they are fewer.
 
     Each item has a random number, and those of the least numbers so far are held.
     """

@@ -53,7 +53,7 @@ class Racer:
         return jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *self.traces)
 
     def be_judged(self, key: Any, judge: Judge, data: Data, most: int) -> None:
-        """By at most so many of the draws of all rounds."""
+        """Set `ksd`, `temperature` and `rank`, by at most `most` draws of all rounds."""
         assert self.run is not None
         finite = np.all(self.run.stopped < 0)
         self.ksd, self.temperature = math.inf, math.nan

@@ -220,7 +220,7 @@ class ModelKernel(Kernel):
 
 
 class BlockKernel(ModelKernel):
-    """A kernel that works in so many blocks of items, each of which a shard holds whole."""
+    """A kernel that works in `blocks` blocks of items, each of which a shard holds whole."""
 
     blocks: int = eqx.field(static=True, kw_only=True)
 

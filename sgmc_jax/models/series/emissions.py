@@ -258,7 +258,7 @@ class CategoricalEmission(Emission):
 
 
 class FunctionEmission(Emission):
-    """The emission of one's own log densities.
+    """An emission made of your own log densities.
 
     Args:
         prior_function: `parameters -> ()`, the log prior of one state's parameters.

@@ -45,7 +45,7 @@ class NonlinearStateSpace(Model):
 
     @abstractmethod
     def draw_first(self, key: Any, position: Position, num: int) -> Array:
-        """So many states from the stationary law, (num, ...)."""
+        """`num` states from the stationary law, (num, ...)."""
 
     @abstractmethod
     def draw_next(self, key: Any, position: Position, states: Array) -> Array:
