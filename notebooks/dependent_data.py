@@ -87,13 +87,14 @@ for buffer in (20, 0):
     run = sample(KEY, kernel, begin, series, num_steps=2_000, burn_in=300, thin=5, num_chains=8)
     runs[f"windows, buffer {buffer}"] = run
 for name, run in runs.items():
-    print(name, run.summary(), "", sep="\n")
+    print(name, run.summary(model), "", sep="\n")
 
 # %%
 fig, axes = plt.subplots(1, 3, figsize=(10, 3), layout="constrained")
 for name, run in runs.items():
-    leave = np.asarray(jax.vmap(jax.vmap(model.transition_matrix))(run.trace))
-    values = (leave[..., 0, 1], leave[..., 1, 0], np.asarray(run.trace["emission"]["mean"])[..., 1])
+    told = model.constrain(run.trace)
+    leave = np.asarray(told["transition"])
+    values = (leave[..., 0, 1], leave[..., 1, 0], np.asarray(told["emission"]["mean"])[..., 1])
     for ax, value in zip(axes, values):
         ax.hist(value.ravel(), 40, density=True, histtype="step", label=name)
     print(f"{name:20s}", [f"{v.mean():.4f} ({v.std():.4f})" for v in values])
