@@ -108,7 +108,7 @@ for name, trace in {"scir": kept, "gibbs": exact}.items():
     print(f"{name:6s}effective draws: median {np.median(ess(trace[None])[some]):.0f}")
 
 # %% [markdown]
-# Two sets of 213 and 305 independent draws would have means .09 standard deviations apart, and
+# Two sets of 215 and 304 independent draws would have means .09 standard deviations apart, and
 # these have: no bias is to be seen. For its effective draws `scir` has gone through 250,000
 # documents after the burn-in, `gibbs` through 600,000.
 #
