@@ -98,39 +98,49 @@ def test_volatility():
     close(model.position(**at(told, 0, 0)), at(draws, 0, 0))
 
 
-def runs():
-    """Short runs of the three models."""
+def of_a_chain():
     model = m.HiddenMarkov(2, m.NormalEmission())
     emission = {"mean": jnp.array([-1.0, 1.0]), "log_scale": jnp.zeros(2)}
     start = model.position(jnp.array([[0.9, 0.1], [0.2, 0.8]]), emission)
-    yield model, Minibatch(model, Window(None)), start, "emission.scale[0]"
-    known = {"observation": jnp.eye(1)}
-    model, one = m.LinearGaussianStateSpace(1, 1, known=known), 0.5 * jnp.eye(1)
-    start = model.position(transition=one, state_noise=one, observation_noise=one)
-    yield model, Minibatch(model, Window(None)), start, "state_noise[0, 0]"
+    return model, Minibatch(model, Window(None)), start, "emission.scale[0]"
+
+
+def of_normal_states():
+    model, one = m.LinearGaussianStateSpace(1, 1, known={"observation": jnp.eye(1)}), 0.5
+    matrices = ("transition", "state_noise", "observation_noise")
+    start = model.position(**{name: one * jnp.eye(1) for name in matrices})
+    return model, Minibatch(model, Window(None)), start, "state_noise[0, 0]"
+
+
+def of_volatility():
     model = m.StochasticVolatility()
     start = model.position(mean=0.0, persistence=0.9, scale=0.2)
-    yield model, model.gradients(Window(None), 8), start, "scale"
+    return model, model.gradients(Window(None), 8), start, "scale"
 
 
-def test_runs_report_parameters_and_say_where_they_do_not():
-    series = jnp.sin(jnp.arange(12.0))
-    for model, grad, start, name in runs():
-        kernel = sgld(grad, 1e-5)
-        run = sample(KEY, kernel, start, series, num_steps=6, num_chains=3)
-        assert run.unconstrained
-        table, leaves = run.summary(model), jax.tree.leaves(model.constrain(start))
-        assert name in table.names
-        assert len(table.names) == sum(x.size for x in leaves)
-        # steps are small: the mean is near where the chains began, in the user's coordinates
-        found, wanted = np.sort(table.columns["mean"]), np.sort(np.concatenate(leaves, axis=None))
-        np.testing.assert_allclose(found, wanted, atol=0.05)
-        assert not any("unconstrained" in remark for remark in table.remarks)
-        assert "summary(model) tells the parameters" in run.summary().remarks[0]
-        with pytest.warns(UserWarning, match="tells the parameters"):
-            run.to_arviz()
-        posterior = run.to_arviz(model).posterior
-        assert name.split("[")[0] in posterior
+full = pytest.mark.full
+
+
+@pytest.mark.parametrize(
+    "make", [of_volatility, *(pytest.param(f, marks=full) for f in (of_a_chain, of_normal_states))]
+)
+def test_runs_report_parameters_and_say_where_they_do_not(make):
+    model, grad, start, name = make()
+    kernel = sgld(grad, 1e-5)
+    run = sample(KEY, kernel, start, jnp.sin(jnp.arange(12.0)), num_steps=6, num_chains=3)
+    assert run.unconstrained
+    table, leaves = run.summary(model), jax.tree.leaves(model.constrain(start))
+    assert name in table.names
+    assert len(table.names) == sum(x.size for x in leaves)
+    # steps are small: the mean is near where the chains began, in the user's coordinates
+    found, wanted = np.sort(table.columns["mean"]), np.sort(np.concatenate(leaves, axis=None))
+    np.testing.assert_allclose(found, wanted, atol=0.05)
+    assert not any("unconstrained" in remark for remark in table.remarks)
+    assert "summary(model) tells the parameters" in run.summary().remarks[0]
+    pytest.importorskip("arviz_base")
+    with pytest.warns(UserWarning, match="tells the parameters"):
+        run.to_arviz()
+    assert name.split("[")[0] in run.to_arviz(model).posterior
 
 
 def spoilt(name, **changes):
