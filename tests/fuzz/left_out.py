@@ -62,7 +62,6 @@ LEFT_OUT = {
             arrays.weighted_sum,
             as_keys,
             combinators.require_kernel,
-            models.series.is_series,
             random.accept,
         ),
         *(special.exponential_integral, special.log1mexp, special.softplus_tail),
