@@ -181,3 +181,10 @@ def test_draws_of_another_shape_are_refused():
         model.constrain(draws | {"transition": jnp.zeros((4, K, K))})
     with pytest.raises(ValueError, match="must be a dict"):
         model.constrain(draws["transition"])
+
+
+def test_a_series_alone_has_no_density_of_stochastic_volatility():
+    model = m.StochasticVolatility()
+    position = model.position(mean=-1.0, persistence=0.9, scale=0.2)
+    with pytest.raises(TypeError, match="no density in closed form, `log_likelihood` estimates it"):
+        model.logdensity(position, jnp.ones(5))

@@ -83,7 +83,8 @@ class NonlinearStateSpace(Model):
         if isinstance(item, SeriesWindow) or not isinstance(item, tuple):
             raise TypeError(
                 f"the items of {type(self).__name__} must be pairs of a window and paths of its "
-                "states: let its method `gradients` make the estimator"
+                "states: let its method `gradients` make the estimator; a series alone has no "
+                "density in closed form, `log_likelihood` estimates it"
             )
         window, paths = item
         terms = jax.vmap(self._terms, (None, None, 0))(position, window, paths)
