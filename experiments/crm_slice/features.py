@@ -115,7 +115,8 @@ def run(options: Options) -> Iterator[str]:
     halves = 2 if options.full else 8  # of whole halves nothing is compiled while it is timed
     found: dict[str, list[Cost]] = {name: [] for name in STEPS}
     header = ["sampler", "items", "ms a step", "features in the data", "entries", "moved"]
-    header, rows = [*header, "ESS a step, parity"], []
+    header += ["ESS a step, parity"]
+    rows = []
     for n in sizes:
         problem = planted(n)
         for name, kernel in kernels(problem.items.shape[1]).items():

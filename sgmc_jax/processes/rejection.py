@@ -61,11 +61,12 @@ class PowerEnvelope(NamedTuple):
 
     def log_theta(self, g: Array) -> Array:
         powers = self.discount * jnp.exp(jnp.log(g) - self.log_front)
-        return -(jnp.log1p if self.bounded else jnp.log)(powers) / self.discount
+        log = jnp.log1p if self.bounded else jnp.log
+        return -log(powers) / self.discount
 
     def place(self, log_theta: Array) -> Array:
-        power = jnp.expm1 if self.bounded else jnp.exp
-        return jnp.exp(self.log_front) / self.discount * power(-self.discount * log_theta)
+        exp = jnp.expm1 if self.bounded else jnp.exp
+        return jnp.exp(self.log_front) / self.discount * exp(-self.discount * log_theta)
 
 
 Envelope = LogEnvelope | OddsEnvelope | PowerEnvelope

@@ -25,8 +25,8 @@ def factor(packed: Float[Array, " p"], size: int) -> Float[Array, "d d"]:
 
 def packed(matrix: Float[Array, "d d"]) -> Float[Array, " p"]:
     """The lower triangle of the Cholesky factor, row by row, with its diagonal in logarithms."""
-    factor = jnp.linalg.cholesky(matrix)
-    lower = jnp.tril(factor, -1) + jnp.diag(jnp.log(jnp.diagonal(factor)))
+    root = jnp.linalg.cholesky(matrix)
+    lower = jnp.tril(root, -1) + jnp.diag(jnp.log(jnp.diagonal(root)))
     return lower[np.tril_indices(len(matrix))]
 
 
