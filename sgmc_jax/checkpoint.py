@@ -7,6 +7,7 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -16,9 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+try:
+    import fcntl
+except ImportError:  # not of every system
+    fcntl = None
+
 Leaves = list[np.ndarray]
 Meta = dict[str, Any]
-_STATE = "state.npz"
+_STATE, _LOCK = "state.npz", "lock"
 _WORDS = 2**18  # of an array that are summed at once
 
 
@@ -42,18 +48,33 @@ class Checkpoint:
         self.path = Path(path)
         self.fingerprint = fingerprint
         self.num_segments = 0
+        self._known: Any = None  # the state's file as this run found or left it
+        self._lock: Any = None
 
     def save(self, state: PyTree, draws: PyTree, meta: Meta) -> None:
         """Append a chunk's draws, and make `state` the point to go on from."""
         self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = self._lock or _locked(self.path / _LOCK)
+        if self._lock is None or self._stamp() != self._known:
+            raise ValueError(
+                f"checkpoint {self.path} is written to by another run too: give another folder"
+            )
         _write(self._segment(self.num_segments), jax.tree.leaves(draws), meta)
         self.num_segments += 1
         own = {"fingerprint": self.fingerprint, "num_segments": self.num_segments}
         _write(self.path / _STATE, jax.tree.leaves(state), meta | own)
+        self._known = self._stamp()
+
+    def close(self) -> None:
+        """Let other runs write to the folder."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def load(self) -> tuple[Leaves, list[tuple[Leaves, Meta]], Meta] | None:
         """The leaves of the state, those of each chunk's draws with its meta data, and the last."""
-        if not (self.path / _STATE).exists():
+        self._known = self._stamp()
+        if self._known is None:
             return None
         state, meta = _read(self.path / _STATE)
         there = meta["fingerprint"]
@@ -68,13 +89,42 @@ class Checkpoint:
         draws = [_read(self._segment(i)) for i in range(self.num_segments)]
         return state, draws, meta
 
+    def _stamp(self) -> tuple[int, ...] | None:
+        """What tells one file of the state from another, `None` if there is none."""
+        try:
+            found = os.stat(self.path / _STATE)
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
     def _segment(self, index: int) -> Path:
         return self.path / f"draws-{index:06d}.npz"
 
 
+def _locked(path: Path) -> Any:
+    """A file that is this run's until it is closed or the process ends, where systems have such."""
+    file = open(path, "w")
+    if fcntl is not None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+        except OSError:  # a file system without locks
+            pass
+    return file
+
+
 def fingerprint(**parts: Any) -> dict[str, str]:
     """A digest of each part: arrays by value, shapes by shape, the rest by its text."""
-    return {name: hashlib.sha256(_text(part)).hexdigest()[:16] for name, part in parts.items()}
+
+    def digest(part: Any) -> str:
+        made = hashlib.sha256()
+        for text in _texts(part):
+            made.update(text.encode())
+        return made.hexdigest()[:16]
+
+    return {name: digest(part) for name, part in parts.items()}
 
 
 def shapes(tree: PyTree) -> list[str]:
@@ -132,17 +182,22 @@ def _scramble(x: Any) -> Any:
     return x ^ (x >> 16)
 
 
-def _text(part: Any) -> bytes:
+def _texts(part: Any) -> Iterator[str]:
     leaves, structure = jax.tree.flatten(part)
-    pieces = [re.sub(r"0x[0-9a-f]+", "", str(structure))]
+    yield re.sub(r"0x[0-9a-f]+", "", str(structure))
     for leaf in leaves:
+        yield "\n"
         if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jax.random.key_data(leaf)
-        if isinstance(leaf, jax.Array | np.ndarray):
-            pieces.append(f"{leaf.dtype}{leaf.shape}{np.asarray(leaf).tobytes().hex()}")
+        if not getattr(leaf, "is_fully_addressable", True):
+            yield f"{leaf.dtype}{leaf.shape}{_digest(leaf)}"
+        elif isinstance(leaf, jax.Array | np.ndarray):
+            yield f"{leaf.dtype}{leaf.shape}"
+            flat = np.ascontiguousarray(leaf).reshape(-1)
+            for start in range(0, len(flat), _WORDS):
+                yield flat[start : start + _WORDS].tobytes().hex()
         else:
-            pieces.append(re.sub(r"0x[0-9a-f]+", "", repr(leaf)))
-    return "\n".join(pieces).encode()
+            yield re.sub(r"0x[0-9a-f]+", "", repr(leaf))
 
 
 def _write(path: Path, leaves: list[Any], meta: Meta) -> None:
@@ -165,6 +220,8 @@ def _read(path: Path) -> tuple[Leaves, Meta]:
         AttributeError,
         EOFError,
         KeyError,
+        NotImplementedError,
+        RuntimeError,
         ValueError,
         OSError,
         BadZipFile,

@@ -45,21 +45,12 @@ class Engine(eqx.Module):
         if axis is None:
             return jax.tree.map(lambda x: np.asarray(first_shard(x)), tree)
 
-        meshes = {
-            x.sharding.mesh
-            for x in jax.tree.leaves(tree)
-            if not getattr(x, "is_fully_addressable", True)
-        }
-        for mesh in meshes:
-            tree = _everywhere(mesh)(tree)
-        return jax.tree.map(lambda x: np.concatenate(list(np.asarray(x)), axis=axis), tree)
+        return jax.tree.map(lambda x: np.concatenate(list(x), axis=axis), whole(tree))
 
-    def told(self, number: int) -> np.ndarray:
-        """The numbers of all processes, each with its own."""
-        if jax.process_count() == 1:
-            return np.array([number])
-        numbers = _gather(self)(self.put(np.full(self.size, number)))
-        return np.unique(self.fetch(numbers, None))
+    @property
+    def processes(self) -> frozenset[int]:
+        """The processes that hold shards, by their index; by default this one alone."""
+        return frozenset({jax.process_index()})
 
     @property
     def comm(self) -> Collective:
@@ -67,10 +58,12 @@ class Engine(eqx.Module):
         return Collective(AXIS, self.size)
 
 
-@lru_cache(maxsize=8)
-def _gather(engine: Engine) -> Callable:
-    """Numbers of all shards, compiled once."""
-    return engine.map(engine.comm.gather, (0,))
+def whole(tree: PyTree) -> PyTree:
+    """Arrays of NumPy, of what several processes hold too: all of them call this."""
+    spread = (x for x in jax.tree.leaves(tree) if not getattr(x, "is_fully_addressable", True))
+    for mesh in {x.sharding.mesh for x in spread}:
+        tree = _everywhere(mesh)(tree)
+    return jax.tree.map(np.asarray, tree)
 
 
 @lru_cache(maxsize=8)
@@ -159,9 +152,11 @@ class ShardMap(Engine):
 
     Args:
         mesh: a one-dimensional mesh, or the number of devices; all devices by default. On many
-            hosts every process calls `sample` with the same arguments; its data may be a global
-            array, as `jax.make_array_from_process_local_data` makes one. When a process dies the
-            others fail; `experiments/many_hosts` shows how to go on.
+            hosts every process that has some of them calls `sample` with the same arguments, which
+            is looked at; its data may be a global array, as
+            `jax.make_array_from_process_local_data` makes one. What is raised in one process is
+            told to the others. When one dies the others fail; `experiments/many_hosts` shows how
+            to go on.
         over: `"data"` or `"chains"`; by default what the kernel can.
 
     Raises:
@@ -187,6 +182,10 @@ class ShardMap(Engine):
     @property
     def size(self) -> int:
         return self.mesh.size
+
+    @property
+    def processes(self) -> frozenset[int]:
+        return frozenset(device.process_index for device in self.mesh.devices.flat)
 
     def map(self, function: Callable, in_axes: tuple[int | None, ...]) -> Callable:
         specs = tuple(PartitionSpec() if axis is None else PartitionSpec(AXIS) for axis in in_axes)

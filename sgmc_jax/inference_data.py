@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PyTree
 
 from ._frames import without_frames
 from ._types import Data, Position
+from .engines import whole
 from .model import Model
 from .named import named
 
@@ -108,9 +109,8 @@ def _densities(
     the rows of a series are none."""
     lead = jax.tree.leaves(trace)[0].shape[:num_axes]
     flat = jax.tree.map(lambda x: jnp.asarray(x).reshape(-1, *x.shape[num_axes:]), trace)
-    lp, items = _mapped(model, flat, data)
-    items = None if items is None else np.asarray(items).reshape(*lead, -1)
-    return np.asarray(lp).reshape(lead), items
+    lp, items = whole(_mapped(model, flat, data))
+    return lp.reshape(lead), None if items is None else items.reshape(*lead, -1)
 
 
 @eqx.filter_jit

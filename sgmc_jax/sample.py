@@ -15,22 +15,22 @@ from . import _checks, _tree
 from ._frames import without_frames
 from ._functions import must_take
 from ._types import Data, Kernel, Keys
-from .checkpoint import Checkpoint, fingerprint
+from .checkpoint import Checkpoint
 from .collective import Collective
 from .combinators import require_kernel
 from .contract import Contract
 from .engines import Engine, num_rows
 from .run import Run
 from .runner.chains import Chains, one_kernel
-from .runner.code import told_of_code
 from .runner.guard import guarded_step
 from .runner.host import Host
 from .runner.keys import must_be_index, root, roots_of, step_keys
 from .runner.made_with import MadeWith
 from .runner.plan import Plan, record_position
+from .runner.processes import Processes
 from .runner.programs import Layout
-from .runner.start import Start
-from .runner.stream import Resident, Stream, as_arrays, data_fingerprint, open_data
+from .runner.start import Start, told_apart
+from .runner.stream import Resident, Stream, as_arrays, open_data
 
 
 def scan_kernel(
@@ -200,7 +200,7 @@ def sample(
         start = Start(one.starter(source.first), position_axis, num_chains, roots.init, impl)
     contract = one.contract(start.one)
     _check_streams(source, contract, kernel, alike=share_batch or (num_chains or 1) == 1)
-    over, size = _over(engine, contract)
+    over, size = _placed(engine, contract, source)
     plan = Plan(
         record=record_position if record is None else record,
         reduce=_reducer(reduce),
@@ -217,18 +217,18 @@ def sample(
         has_slots=contract.capacity is not None,
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
-    kernels, large = kernel_axis is not None, plan.has_slots
-    layout = Layout(engine, over, num_chains, kernels, large, chains_at_once)
-    made_with = MadeWith(kernel.made_with(), None if plan.streamed else as_arrays(data))
-    start.changed = start.run is not None and not made_with.agrees(start.run.made_with)
-    chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
-    chains.start(start, source.first)
-    host = Host(chains, source, start.num_steps, num_steps, burn_in, made_with)
-    if checkpoint is not None:
+    processes, prints = Processes(engine), {}
+    if checkpoint is not None or processes.several:
         static = (plan.settings, num_chains and int(num_chains), int(burn_in), plan.thin)
-        parts = told_of_code((kernel, record, reduce, start.function)) | {"position": start.told()}
-        own = fingerprint(key=tuple(roots), kernel=kernel, settings=static, **parts)
-        host.resume(Checkpoint(checkpoint, own | data_fingerprint(source)))
+        prints = told_apart(roots, kernel, (record, reduce), start, source, static)
+        processes.require_same(prints, int(num_steps), chunk, on_error, checkpoint is None)
+    layout = Layout(engine, over, num_chains, kernel_axis == 0, plan.has_slots, chains_at_once)
+    made_with = MadeWith(kernel.made_with(), None if plan.streamed else as_arrays(data))
+    chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
+    chains.start(start, source.first, made_with)
+    host = Host(chains, source, processes, start.num_steps, num_steps, burn_in, made_with)
+    if checkpoint is not None:
+        host.resume(Checkpoint(checkpoint, prints))
     return host.run(chunk, progress, on_error)
 
 
@@ -263,11 +263,12 @@ def _check_streams(
         )
 
 
-def _over(
-    engine: Engine | None, contract: Contract
+def _placed(
+    engine: Engine | None, contract: Contract, source: Resident | Stream
 ) -> tuple[Literal["data", "chains"] | None, int | None]:
-    """What the engine shards, and on how many shards data are."""
+    """What the engine shards, and on how many shards data are; if on none, put on a device."""
     if engine is None:
+        source.on_device()
         return None, None
     over = engine.over or ("data" if contract.shards else "chains")
     if over == "data" and not contract.shards:
@@ -275,7 +276,10 @@ def _over(
             "engine over='data' needs a kernel that sums over shards: wrap its estimator in "
             "AllReduce"
         )
-    return over, engine.size if over == "data" else None
+    if over == "data":
+        return over, engine.size
+    source.on_device()
+    return over, None
 
 
 def _reducer(reduce: bool | Callable | None) -> Callable | None:

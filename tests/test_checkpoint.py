@@ -12,7 +12,7 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from sgmc_jax import Full, FunctionModel, Given, Minibatch, sample, sgld
-from sgmc_jax.checkpoint import _checksum, _checksum_of_parts, contents
+from sgmc_jax.checkpoint import Checkpoint, _checksum, _checksum_of_parts, contents
 
 KEY = jax.random.key(0)
 ZERO = jnp.zeros(2)
@@ -131,6 +131,45 @@ def test_a_damaged_file_is_told(tmp_path, damage):
     file.unlink() if damage == "missing" else file.write_bytes(kinds[damage])
     with pytest.raises(ValueError, match="draws-000001.npz is no file of a checkpoint, or it is"):
         run(tmp_path, X, Full(), 6)
+
+
+def test_a_file_that_says_it_is_encrypted_is_told(tmp_path):
+    """One bit of the archive's directory; zipfile raises an error of another kind."""
+    run(tmp_path, X, Full())
+    file = tmp_path / "draws-000001.npz"
+    whole = bytearray(file.read_bytes())
+    whole[whole.index(b"PK\x01\x02") + 8] |= 1
+    file.write_bytes(whole)
+    with pytest.raises(ValueError, match="draws-000001.npz is no file of a checkpoint, or it is"):
+        run(tmp_path, X, Full(), 6)
+
+
+def test_two_runs_at_once_do_not_share_a_folder(tmp_path):
+    """The second is refused before it writes anything, and the first one goes on."""
+    begun, refused = [], []
+
+    def stream(i):
+        if i == 4 and not begun:
+            begun.append(i)
+            with pytest.raises(ValueError, match="written to by another run too") as error:
+                run(tmp_path, stream, Given(40), 6)
+            refused.append(error)
+        return X[:5]
+
+    made = run(tmp_path, stream, Given(40), 8)
+    assert refused and made.trace.shape == (8, 2)
+    np.testing.assert_array_equal(run(tmp_path, stream, Given(40), 8).trace, made.trace)
+
+
+def test_a_folder_that_another_run_has_written_to_since_is_refused(tmp_path):
+    """Where the file system has no locks, or the other has ended."""
+    found = Checkpoint(tmp_path, {})
+    found.load()
+    run(tmp_path, X, Full())
+    with pytest.raises(ValueError, match="written to by another run too"):
+        found.save({}, {}, {})
+    found.close()
+    assert len(run(tmp_path, X, Full(), 6).trace) == 6
 
 
 def test_all_that_differs_is_named(tmp_path):

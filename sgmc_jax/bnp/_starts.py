@@ -64,7 +64,8 @@ def start_of_points(data: PyTree, capacity: int) -> Starter | None:
 def start_of_groups(data: Groups, capacity: int) -> Starter | None:
     """Of many grouped items each in one of several clusters, at random."""
     shape = jax.tree.leaves(data.items)[0].shape[:2]
-    if np.sum(np.asarray(data.size)) < _MANY:
+    # the sizes may be on several processes
+    if float(jnp.sum(jnp.asarray(data.size), dtype=float)) < _MANY:
         return None
     return lambda key: random_labels(key, shape, _clusters(capacity))
 

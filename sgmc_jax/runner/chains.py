@@ -16,6 +16,7 @@ from ..collective import with_collective
 from ..run import Run
 from .keys import Roots
 from .loop import block_length
+from .made_with import MadeWith
 from .plan import Carry, Plan
 from .programs import Layout, Programs, Static, growth, programs, wider_draw
 from .shards import is_alike
@@ -63,7 +64,7 @@ class Chains:
 
     # ------------------------------------------------------------------------------- begin
 
-    def start(self, start: Start, data: PyTree) -> None:
+    def start(self, start: Start, data: PyTree, made_with: MadeWith) -> None:
         """Initialise every chain, or take up a run where it ended."""
         run = start.run
         if run is not None and run.capacity is not None and run.capacity != self.capacity:
@@ -71,7 +72,7 @@ class Chains:
         axis = 0 if self.layout.kernels else None
         one_kernel(self.kernel, axis).check(start.one, data)
         if run is not None:
-            self._restart(run, start.changed)
+            self._restart(run, not made_with.agrees(run.made_with))
             return
         _checks.finite("position", start.value)
         value, self.stacked = start.value, start.stacked

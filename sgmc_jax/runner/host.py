@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from .chains import Chains, as_saved
 from .draws import Draws
 from .made_with import MadeWith
 from .plan import record_position
+from .processes import Processes
 from .stream import Resident, Stream
 
 _FIRST_CHUNK = 64
@@ -33,6 +35,7 @@ class Host:
     Args:
         chains: all chains, begun.
         source: the data.
+        processes: those that make the run together.
         origin: the steps made by an earlier run that this one goes on from.
         length: the steps to make.
         burn_in: those of them that are not kept.
@@ -43,12 +46,13 @@ class Host:
         self,
         chains: Chains,
         source: Resident | Stream,
+        processes: Processes,
         origin: int,
         length: int,
         burn_in: int,
         made_with: MadeWith,
     ):
-        self.made_with = made_with
+        self.made_with, self.processes = made_with, processes
         self.chains, self.source = chains, source
         self.origin = self.num_steps = origin
         self.length, self.burn_in = int(length), origin + int(burn_in)
@@ -65,10 +69,9 @@ class Host:
 
     def resume(self, checkpoint: Checkpoint) -> None:
         """Save to `checkpoint` from now on, and go on from what is there."""
-        self.checkpoint = checkpoint
-        found, engine = checkpoint.load(), self.chains.layout.engine
+        self.checkpoint, found = checkpoint, self.processes.together(checkpoint.load)
         saved = 0 if found is None else found[2]["num_steps"]
-        if engine is not None and len(engine.told(saved)) > 1:
+        if self.processes.least(saved) != -self.processes.least(-saved):
             raise ValueError(
                 f"checkpoint {checkpoint.path} must be a folder that all processes share, but "
                 f"they found different runs there; this process one of {saved} steps"
@@ -98,12 +101,14 @@ class Host:
             self.source.skip(done)
 
     def _save(self, segment: PyTree) -> None:
-        if self.checkpoint is None:
-            return
-        carry = self.chains.seen()
+        carry = None if self.checkpoint is None else self.chains.seen()
         meta = {"num_steps": self.num_steps, "capacity": self.chains.capacity}
-        if jax.process_index() == 0:
-            self.checkpoint.save(carry, segment, meta)
+
+        def write() -> None:
+            if self.checkpoint is not None and self.processes.first:
+                self.checkpoint.save(carry, segment, meta)
+
+        self.processes.together(write)
 
     # --------------------------------------------------------------------------------- run
 
@@ -113,20 +118,23 @@ class Host:
         length, compiled = int(chunk or _FIRST_CHUNK), False
         if on_error == "raise":  # also of a checkpoint whose chain has stopped
             self._raise_stopped()
-        bar = _bar(progress, num_steps, self.num_steps - begin) if progress else None
+        bar = _bar(self.processes.first and progress, num_steps, self.num_steps - begin)
         try:
-            while self.num_steps < end:
-                began = time.perf_counter()
-                done = self._chunk(min(length, self._longest(), end - self.num_steps))
-                if bar is not None:
-                    bar.update(done)
-                if on_error == "raise":
-                    self._raise_stopped()
-                if chunk is None and compiled:  # the first chunk's time is the compiler's
-                    ratio = _TARGET_SECONDS / max(time.perf_counter() - began, 1e-4)
-                    length = self._agreed(max(1, int(done * min(ratio, 8))))
-                compiled = True
+            with self.processes.interrupts():
+                while self.num_steps < end:
+                    began = time.perf_counter()
+                    done = self._chunk(min(length, self._longest(), end - self.num_steps))
+                    if bar is not None:
+                        bar.update(done)
+                    if on_error == "raise":
+                        self._raise_stopped()
+                    if chunk is None and compiled:  # the first chunk's time is the compiler's
+                        ratio = _TARGET_SECONDS / max(time.perf_counter() - began, 1e-4)
+                        length = self.processes.least(max(1, int(done * min(ratio, 8))))
+                    compiled = True
         except KeyboardInterrupt:
+            if not self.processes.agreed:
+                raise
             warnings.warn(
                 f"interrupted: {self.num_steps - begin} of {num_steps} steps", stacklevel=3
             )
@@ -136,14 +144,10 @@ class Host:
             _leave_drawn(self, error)
             raise
         finally:
-            if bar is not None:
-                bar.close()
+            for open_one in (bar, self.checkpoint):
+                if open_one is not None:
+                    open_one.close()
         return self.result()
-
-    def _agreed(self, length: int) -> int:
-        """The least of what all processes measured: their steps hold sums over all of them."""
-        engine = self.chains.layout.engine
-        return length if engine is None else int(engine.told(length).min())
 
     def _longest(self) -> int:
         """The most steps whose draws fit the buffers, and whose batches fit in memory."""
@@ -156,9 +160,8 @@ class Host:
         """One compiled call; the number of steps it made."""
         chains, batches = self.chains, self.chains.first_data
         if isinstance(self.source, Stream):
-            num_steps, batches = self.source.take(
-                self.num_steps, num_steps, self.source.max_batches
-            )
+            wanted = self.num_steps, num_steps, self.source.max_batches
+            num_steps, batches = self.processes.together(partial(self.source.take, *wanted))
             batches = chains.layout.put_data(batches, chains.plan.num_rows, axis=1)
         capacity = chains.capacity
         carry, buffers = chains.advance((self.num_steps, num_steps, self.burn_in), batches)
@@ -198,6 +201,7 @@ class Host:
         stopped = self.chains.stopped()
         if np.any(stopped >= 0):
             axes = self.chains.layout.axes
+            self.processes.agreed = True  # all see the same chains
             raise FloatingPointError(_stopped_message(stopped, axes, self.source))
 
     def result(self) -> Run:
@@ -251,9 +255,9 @@ def _stopped_message(stopped: np.ndarray, axes: tuple[str, ...], source: Residen
 
 
 def _leave_drawn(host: Host, error: Any) -> None:
-    """Let an exception tell what was drawn before it."""
+    """Let an exception tell what was drawn before it, if no process is left to wait for."""
     done = host.num_steps - host.origin
-    if done:
+    if done and host.processes.agreed:
         with suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             error.run = host.result()
@@ -261,6 +265,8 @@ def _leave_drawn(host: Host, error: Any) -> None:
 
 
 def _bar(progress: bool | str, total: int, done: int) -> Any:
+    if not progress:
+        return None
     try:
         from tqdm.auto import tqdm
     except ImportError as error:

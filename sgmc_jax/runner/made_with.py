@@ -31,9 +31,11 @@ class MadeWith:
     ):
         self.parts = None if kernel is None else (kernel, data)
         self.digests = digests
+        if not all(getattr(x, "is_fully_addressable", True) for x in jax.tree.leaves(self.parts)):
+            self.digests = self._of_kernel(), self._of_data()  # while all processes are here
 
     def __reduce__(self) -> tuple:
-        return MadeWith, (None, None, (self._of_kernel(), self._of_data()))
+        return MadeWith, (None, None, self.digests or (self._of_kernel(), self._of_data()))
 
     # a part of the structure of a run, which is the same for all
     def __eq__(self, other: object) -> bool:

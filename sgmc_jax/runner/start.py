@@ -13,10 +13,13 @@ from jaxtyping import PyTree
 
 from .. import _checks, _tree
 from .._functions import must_take
-from ..checkpoint import contents
+from .._types import Kernel
+from ..checkpoint import contents, fingerprint
 from ..contract import from_init
 from ..run import Run
+from .code import told_of_code
 from .keys import root as root_key
+from .stream import Resident, Stream, data_fingerprint
 
 _KEEP_OUT = (
     ": keep what is no array out of it, eqx.partition(position, eqx.is_inexact_array), and combine "
@@ -34,13 +37,12 @@ class Start:
         one: the position of one chain.
         function: what drew the positions, if they were drawn.
         num_steps: how many steps have been made before.
-        changed: whether the run to go on from was made with another target or other data.
     """
 
     def __init__(
         self, position: Any, axis: Any, num_chains: int | None, root: jax.Array, impl: str
     ):
-        self.run, self.num_steps, self.changed = None, 0, False
+        self.run, self.num_steps = None, 0
         self.function: Callable | None = None
         if isinstance(position, Run):
             self.run, self.num_steps = position, position.num_steps
@@ -65,6 +67,20 @@ class Start:
         if self.run is not None:
             return [self.num_steps, *contents(self.run.state)]
         return [0, *(contents(self.value) if self.function is None else [])]
+
+
+def told_apart(
+    roots: Any,
+    kernel: Kernel,
+    functions: tuple,
+    start: Start,
+    source: Resident | Stream,
+    settings: tuple,
+) -> dict[str, str]:
+    """What tells a run from others: from that of a checkpoint, or those of other processes."""
+    parts = told_of_code((kernel, *functions, start.function)) | {"position": start.told()}
+    own = fingerprint(key=tuple(roots), kernel=kernel, settings=settings, **parts)
+    return own | data_fingerprint(source)
 
 
 def _is_function(position: Any) -> bool:

@@ -27,14 +27,18 @@ _READER, _FREE = ThreadPoolExecutor(1), Lock()
 
 
 class Resident:
-    """Data that is there as a whole; on the CPU, an array of numpy's is not copied."""
+    """Data that is there as a whole; on the CPU, an array of numpy's is not copied.
+
+    It stays where it is until it is put `on_device`: of what an engine shards, each device is
+    given its part alone.
+    """
 
     max_batches = 2**31
 
     def __init__(self, data: PyTree):
         data = without_frames("data", data)
         _checks.arrays("data", data)
-        self.data = resident(data)
+        self.data = jax.tree.map(_narrowed, data)
         self.num_items = leading_axis(self.data) if jax.tree.leaves(self.data) else None
         _checks.some_items(self.num_items)
         self.shapes = shapes(self.data)
@@ -43,6 +47,10 @@ class Resident:
     def first(self) -> PyTree:
         """What a kernel's `init` is given."""
         return self.data
+
+    def on_device(self) -> None:
+        """Have the whole on one device, or where it is already."""
+        self.data = resident(self.data)
 
 
 class Stream:
@@ -63,6 +71,11 @@ class Stream:
             self.first = jax.tree.map(_own, self._next(start))
         except StopIteration:
             raise ValueError("data must have batches, got an iterator that has ended") from None
+        if not all(getattr(x, "is_fully_addressable", True) for x in jax.tree.leaves(self.first)):
+            raise TypeError(
+                "data must be batches that each process has as a whole, for the engine to split, "
+                "got one that is spread over the processes"
+            )
         self.pending = [self.first] if self.function is None else []
         _checks.arrays("data", self.first)
         self.num_items = self.num_rows = leading_axis(self.first)
@@ -70,6 +83,9 @@ class Stream:
         self.shapes, self.item = shapes(self.first), of_one_item(self.first)
         size = sum(np.asarray(x).nbytes for x in jax.tree.leaves(self.first))
         self.max_batches = int(np.clip(_STREAM_BYTES // max(size, 1), 1, _MAX_BATCHES))
+
+    def on_device(self) -> None:
+        """Batches are put there as they are taken."""
 
     def skip(self, num_batches: int) -> None:
         """Pass over batches that an earlier run has used; a function needs no such help."""
@@ -152,6 +168,13 @@ def as_batch(batch: PyTree) -> PyTree:
 
 def _own(x: Any) -> Any:
     return x.copy() if isinstance(x, np.ndarray) else x
+
+
+def _narrowed(x: Any) -> Any:
+    """An array in the precision that is set, on the host if it was there."""
+    if not isinstance(x, np.ndarray):
+        return x if isinstance(x, jax.Array) else jnp.asarray(x)
+    return x.astype(jax.dtypes.canonicalize_dtype(x.dtype), copy=False)
 
 
 def resident(data: PyTree) -> PyTree:

@@ -17,6 +17,7 @@ from .. import _tree
 from .._types import Data, Position
 from ..arrays import product as full_product
 from ..batching import Given, Uniform, Weighted
+from ..engines import whole
 from ..gradients import Minibatch
 from ..model import Model
 from .curvature import DENSE, along, diagonal, num_items, on_batch, power_method
@@ -51,7 +52,7 @@ def choose_batcher(
     uniform = Uniform(_in_bounds(noise / (allowed + noise / size), size))
     if _tree.size(fit.mode) > DENSE:
         return uniform
-    lengths = np.asarray(_lengths(points[:_DRAWS], model, fit, data), np.float64)
+    lengths = whole(_lengths(points[:_DRAWS], model, fit, data)).astype(np.float64)
     chances = (1 - _SHARE) * lengths / max(lengths.sum(), 1e-300) + _SHARE / size
     chances = chances / chances.sum()
     noise = _noise(weighted_key, model, fit, data, chances, points[_DRAWS:])

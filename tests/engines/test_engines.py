@@ -36,6 +36,7 @@ from sgmc_jax import (
     scan_kernel,
     sgld,
 )
+from sgmc_jax.runner.host import Host
 from tests.engines.mixture import (
     KeyedByRow,
     Mixture,
@@ -339,27 +340,63 @@ def test_engines_say_what_they_want():
 # ------------------------------------------------------------------------- two processes
 
 
-@pytest.mark.full
-def test_two_processes(x64, tmp_path):
-    """Two processes of four devices each make the chains of one device, of every hybrid sampler."""
+def in_two_processes(module, *files):
+    """Run a module on two processes of four devices each, and see both end well."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         address = f"localhost:{free.getsockname()[1]}"
     flags = os.environ["XLA_FLAGS"].replace("device_count=8", "device_count=4")
     env = os.environ | {"NPROC": "64", "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-m", "tests.engines.worker", address]
+    command = [sys.executable, "-m", module, address]
     workers = [
-        subprocess.Popen([*command, str(rank), str(tmp_path / f"{rank}.npz")], cwd=ROOT, env=env)
-        for rank in range(2)
+        subprocess.Popen([*command, str(rank), str(file)], cwd=ROOT, env=env)
+        for rank, file in enumerate(files)
     ]
     try:
         assert [worker.wait(timeout=500) for worker in workers] == [0, 0]
     finally:
         for worker in workers:
             worker.kill()
+
+
+@pytest.mark.full
+def test_two_processes(x64, tmp_path):
+    """Two processes of four devices each make the chains of one device, of every hybrid sampler."""
+    files = [tmp_path / f"{rank}.npz" for rank in range(2)]
+    in_two_processes("tests.engines.worker", *files)
     alone = traces()
-    for rank in range(2):
-        with np.load(tmp_path / f"{rank}.npz") as saved:
+    for file in files:
+        with np.load(file) as saved:
             assert set(saved) == set(alone)
             for name, leaf in alone.items():
                 assert_same_chain([leaf], [saved[name]])
+
+
+@pytest.mark.full
+def test_troubles_of_one_process_of_two(tmp_path):
+    """It says what they are, the other does not wait for ever, and both keep what was drawn."""
+    in_two_processes("tests.engines.troubles", tmp_path, tmp_path)
+
+
+# --------------------------------------------------------------------------------- memory
+
+
+@pytest.mark.parametrize("make", [Pmap, ShardMap])
+def test_a_device_holds_its_share_of_the_data_alone(make, monkeypatch):
+    """Of more data than one of them has room for."""
+    data, held = np.zeros((8 * 2**15, 2), np.float32), {}
+    chunk, before = Host._chunk, jax.live_arrays()
+    old = set(map(id, before))
+
+    def watched(self, *args):
+        new = [x for x in jax.live_arrays() if id(x) not in old]
+        large = [x for x in new if x.nbytes >= data.nbytes // 8]
+        parts = [part for x in large for part in x.addressable_shards]
+        for device in {part.device for part in parts}:
+            held[device] = sum(part.data.nbytes for part in parts if part.device == device)
+        return chunk(self, *args)
+
+    monkeypatch.setattr(Host, "_chunk", watched)
+    kernel = sgld(AllReduce(PLAIN), 1e-9)
+    sample(KEY, kernel, np.zeros(2, np.float32), data, num_steps=2, engine=make(8))
+    assert set(held.values()) == {data.nbytes // 8}

@@ -62,7 +62,8 @@ def traces(engine=None):
 
     found = chains(engine)
     for name, (kernel, data) in cases().items():
-        run = sample(jax.random.key(0), kernel, None, data, num_steps=200, engine=engine)
+        args = {"num_steps": 200, "chunk": 50}  # which tells when they grow
+        run = sample(jax.random.key(0), kernel, None, data, engine=engine, **args)
         found |= {f"{name} {i}": leaf for i, leaf in enumerate(jax.tree.leaves(run.trace))}
     return found
 
