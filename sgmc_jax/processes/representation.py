@@ -135,7 +135,7 @@ class OwnSeries(Representation):
     """See `Representation.from_functions`."""
 
     may_end = True  # as tau does in floating numbers, where no later weight is above zero
-    tau: Callable  # type: ignore[assignment]
+    function: Callable
     sample: Callable
     log_density: Callable
     number: Callable | None
@@ -144,7 +144,7 @@ class OwnSeries(Representation):
     def __init__(
         self, tau: Callable, sample_v: Callable, logpdf_v: Callable, exposure: Callable | None
     ):
-        self.tau, self.sample, self.log_density = tau, sample_v, logpdf_v
+        self.function, self.sample, self.log_density = tau, sample_v, logpdf_v
         self.number, self.size = exposure, None if exposure is None else jnp.ones(())
 
     @property
@@ -162,7 +162,8 @@ class OwnSeries(Representation):
         return _returned.scalar("exposure", self.number(num_items))
 
     def log_tau(self, v: Array, g: Array) -> Array:
-        return jnp.log(jnp.vectorize(self.tau)(v, g if self.size is None else g / self.size))
+        g = g if self.size is None else g / self.size
+        return jnp.log(jnp.vectorize(self.function)(v, g))
 
     def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         index = jnp.arange(jnp.zeros(shape, bool).size)

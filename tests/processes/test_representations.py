@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 from scipy.special import betaln
 from scipy.special import exp1 as scipy_exp1
 
@@ -112,6 +113,15 @@ def test_tails_of_stable_beta_processes_in_single_precision(concentration, disco
     found = measure.tail(jax.nn.log_sigmoid(jnp.asarray(log_odds, jnp.float32)))
     rare = exact < 1e-6 * exact[0]
     np.testing.assert_allclose(found[~rare], exact[~rare], rtol=1e-4)
+
+
+def test_tails_of_a_stable_beta_process_whose_weights_are_near_one(x64):
+    """Of c + d = .04 a fifth of the tail is of weights within e^-39 of 1."""
+    measure = StableBetaProcess(1.0, 0.02, 0.02)
+    for theta in (0.1, 0.7):
+        density = lambda x: np.exp(float(measure.log_front)) * x**-1.02
+        exact = quad(density, theta, 1, weight="alg", wvar=(0, -0.96))[0]
+        np.testing.assert_allclose(measure.tail(np.log(theta)), exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("discount", [0.05, 0.5])
@@ -286,6 +296,9 @@ def test_a_series_of_ones_own(x64):
     )
     v, g = jnp.asarray([0.3, 1.0, 4.0]), jnp.asarray([0.1, 2.0, 3.0])
     assert jnp.allclose(own.tau(v, g), known.tau(v, g))
+    parts = own.function, own.sample, own.log_density
+    told = Representation.from_functions(*parts, lambda num: 1.0 * num)
+    assert jnp.allclose(told.of_mass(2.5).tau(v, g), known.tau(v, g / 2.5))
     draws = own.sample_v(jax.random.key(0), (2, 3))
     assert draws.shape == (2, 3) and jnp.unique(draws).size == 6
     assert jnp.array_equal(own.sample_v(jax.random.key(0), (4,)), draws.ravel()[:4])
