@@ -1,6 +1,7 @@
 """What is told of chains that are too hot or stand still, though they agree with each other."""
 
 import warnings
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -152,6 +153,32 @@ def test_a_length_in_the_units_of_the_position_is_seen(name, monkeypatch):
     for piece in (PreconditionedLangevin, RecipeEuler, MirroredLangevin):
         monkeypatch.setattr(piece, "excess", euclidean)
     fault_is_seen(test_the_excess_of_the_temperature, name)
+
+
+LEVEL = {"a": jnp.array([1.0, -2.0, 0.5]), "b": jnp.array([0.3])}
+SLOPES = np.array([0.3, 2.0, -1.0, 0.5])
+SOME_V = np.array([[2.0, 0.5, 0, 0], [0.5, 1.0, 0, 0], [0, 0, 3.0, 0], [0, 0, 0, 9.0]])
+PSD = np.array([[2.0, 0.3, 0, 0], [0.3, 1.0, 0, 0], [0, 0, 0.5, 0], [0, 0, 0, 1.0]])
+OF_ONE_STEP = {
+    "a number": (sgld, {}, 0.5, np.full(4, 0.5), np.eye(4)),
+    "a number a leaf": (sgld, {}, {"a": 2.0, "b": 9.0}, np.array([2.0, 2, 2, 9]), np.eye(4)),
+    "a matrix": (sgld, {}, SOME_V, np.linalg.eigvalsh(SOME_V), np.eye(4)),
+    "of a metric": (sgrld, {"metric": PSD}, SOME_V, np.full(4, np.sum(PSD * SOME_V) / 4), PSD),
+}
+
+
+@pytest.mark.parametrize("name", OF_ONE_STEP)
+def test_what_is_subtracted_cools_a_step(name):
+    """`(h g' P g / 2 d - mean(min(h v / 2, T))) / T`, v the eigenvalues of P V, of one step."""
+    make, options, given, v, p = OF_ONE_STEP[name]
+    flat = FunctionModel(lambda x: jnp.sum(SLOPES[:3] * x["a"]) + SLOPES[3] * x["b"][0])
+    h, t = 0.2, 0.6
+    make = partial(make, Minibatch(flat, Full()), step_size=lambda count: h, temperature=t)
+    kernel = make(noise_covariance=given, **options)
+    state = kernel.init(jax.random.key(0), LEVEL, None)
+    told = jax.jit(kernel.step)(jax.random.key(1), state, None)[1].excess_temperature
+    heat = h * SLOPES @ p @ SLOPES / 8 - np.mean(np.minimum(h * v / 2, t))
+    np.testing.assert_allclose(told, heat / t, rtol=1e-5)
 
 
 def test_one_kernel_of_a_stack_is_told_of():

@@ -16,6 +16,7 @@ from sgmc_jax.transitions import Divergence, PositionMatrix
 from sgmc_jax.transitions.position_matrix import times
 from tests.laws.moments import Z, check_law, run_law
 from tests.laws.test_gaussian import CURVATURE, FRICTION, GRAD, NOISE, TEMPERATURE, Y
+from tests.laws.test_matrix_friction import with_normals
 
 pytestmark = pytest.mark.runs_long
 
@@ -197,6 +198,17 @@ def test_noise_that_is_not_turned_by_the_curl_is_seen(monkeypatch):
     monkeypatch.setattr(RecipeEuler, "_noise_covariance", without)
     with refused():
         test_hamiltonian_monte_carlo_from_minibatches("number")
+
+
+def test_noise_is_turned_by_a_curl_and_not_back(x64):
+    """A step has the noise 2 h T D - h^2 (D + Q) V (D + Q)', by its derivatives in the normals."""
+    d, q = np.array([[2.0, 0.5], [0.5, 1.0]]), np.array([[0.0, -0.7], [0.7, 0.0]])
+    v, zero = np.array([[1.0, 0.4], [0.4, 3.0]]), jnp.zeros(2)
+    kernel = recipe(NORMAL, d, q, H, temperature=TEMPERATURE, noise_covariance=v)
+    step = lambda: kernel.step(KEY, kernel.init(KEY, zero, None), None)[0].position
+    root = np.asarray(jax.jacfwd(lambda z: with_normals(step, z))(zero))
+    wanted = 2 * H * TEMPERATURE * d - H**2 * (d + q) @ v @ (d + q).T
+    np.testing.assert_allclose(root @ root.T, wanted, rtol=1e-9)
 
 
 @pytest.mark.full

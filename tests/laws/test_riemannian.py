@@ -22,6 +22,7 @@ from sgmc_jax import (
     sgrld,
 )
 from tests.laws.moments import check_law, run_law
+from tests.laws.test_matrix_friction import with_normals
 
 pytestmark = pytest.mark.runs_long
 
@@ -97,6 +98,16 @@ def test_a_gaussian_from_minibatches(kind, metric, subtracted):
     options |= {"noise_covariance": V} if subtracted else {}
     values = second_moments(make(GRAD, value, step_size=H, **options), jnp.zeros(2), SLOPES)
     check_law(values, law(root, 0 * V if subtracted else V), 0.03)
+
+
+def test_noise_is_subtracted_in_the_coordinates_of_the_momentum(x64):
+    """R' V R of 2 h C T R R', R no symmetric root, by the derivatives of a step in the normals."""
+    kernel = sgrhmc(EXACT, INVERSE, H, C, temperature=T, noise_covariance=V)
+    state = kernel.init(KEY, jnp.zeros(2), None)
+    step = lambda: kernel.step(KEY, state, None)[0].momentum
+    root = np.asarray(jax.jacfwd(lambda z: with_normals(step, z))(jnp.zeros(2)))
+    wanted = 2 * H * C * T * ROOT @ ROOT.T - H**2 * ROOT.T @ V @ ROOT
+    np.testing.assert_allclose(root @ root.T, wanted, rtol=1e-9)
 
 
 @pytest.mark.full
