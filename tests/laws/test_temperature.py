@@ -258,3 +258,12 @@ def test_the_momentum_begins_at_the_first_temperature():
     np.testing.assert_allclose(
         kernel.init(KEY, jnp.zeros(1), None).momentum, momentum(4.0), rtol=1e-6
     )
+
+
+def test_a_momentum_is_as_hot_as_the_step_that_follows():
+    """A new target leaves it as it is at the same temperatures, and scales it at others."""
+    kernel, hotter = (sghmc(GRAD, H, temperature=lambda k, t=t: t * (k + 1.0)) for t in (1, 2))
+    state, _ = kernel.step(KEY, kernel.init(KEY, jnp.zeros(3), None), None)
+    for other, ratio in ((kernel, 1.0), (hotter, 2.0)):
+        momentum = other.retarget(KEY, state, None).momentum
+        np.testing.assert_allclose(momentum, np.sqrt(ratio) * state.momentum, rtol=1e-6)

@@ -65,3 +65,13 @@ def test_one_as_long_as_a_period_comes_back_unless_it_is_jittered(jitter, least,
     assert np.mean(info.accepted) > 0.9
     jumps = np.mean((after.position - start) ** 2) / 2
     assert least <= jumps < most
+
+
+def test_step_sizes_are_drawn_from_both_sides():
+    """Of a flat density x' - x is h L v (1 + jitter u), with u uniform on (-1, 1)."""
+    flat = Minibatch(FunctionModel(lambda x: 0.0 * x), Full())
+    kernel = hmc(flat, 0.1, 3, jitter=0.5)
+    step = lambda key: kernel.step(key, kernel.init(key, jnp.zeros(()), None), None)[0]
+    after = jax.jit(jax.vmap(step))(jax.random.split(KEY, 4_096))
+    u = np.sort((after.position / after.inner.momentum / 0.3 - 1) / 0.5)
+    np.testing.assert_allclose(u, np.linspace(-1, 1, len(u)), atol=0.06)
