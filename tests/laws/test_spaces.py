@@ -266,6 +266,16 @@ def test_a_matrix_of_size_one_is_a_positive_number(x64):
     np.testing.assert_allclose(SPD().log_element(x), Positive().log_element(x), rtol=1e-13)
 
 
+def test_measures_of_many_points_are_those_of_each():
+    for space, shape in ((SPD(), (3, 2, 2)), (Simplex(), (3, 4)), (Positive(), (3,))):
+        x = space.random_point(KEY, jnp.zeros(shape))
+        each = sum(space.log_element(point) for point in x)
+        np.testing.assert_allclose(space.log_element(x), each, rtol=1e-5)
+    for space, shape in ((Stiefel(), (3, 2)), (Sphere(), (3,)), (Simplex(), (4,))):
+        one, many = (space.log_volume(jnp.zeros(own)) for own in (shape, (5, *shape)))
+        np.testing.assert_allclose(many, 5 * one, rtol=1e-6)
+
+
 def test_volumes():
     """Of the rotations of the plane, two circles of radius sqrt 2, and of an area by their dims."""
     np.testing.assert_allclose(
