@@ -346,6 +346,22 @@ def test_per_item_terms_add_up():
         np.testing.assert_allclose(grad.per_item(batch, jnp.asarray(POINT)), TERMS, rtol=1e-4)
 
 
+def test_estimates_differ_by_their_terms_near_a_centre_and_far_from_it():
+    """Those of two batches, as `EmpiricalFisher` takes it for granted of what it measures."""
+    data, second = (jnp.asarray(X), jnp.asarray(Y)), CENTRE + 0.1
+    switched = ControlVariate(Minibatch(FUNCTION, Uniform(BATCH)), CENTRE, radius=0.4)
+    for grad, point in (
+        (switched, POINT),
+        (switched, second),
+        (ControlVariate(switched, second), POINT),
+    ):
+        estate, point = grad.init(KEY, CENTRE, data), jnp.asarray(point)
+        batches = [grad.draw(key, estate, data)[0] for key in jax.random.split(KEY)]
+        sums = [grad.items(batch, point).value for batch in batches]
+        terms = [N / BATCH * np.sum(grad.per_item(batch, point), axis=0) for batch in batches]
+        np.testing.assert_allclose(sums[0] - sums[1], terms[0] - terms[1], rtol=1e-4)
+
+
 def test_a_matrix_valued_linear_model():
     """Softmax regression: the linear hook, the function, and their differences agree."""
     labels = np.arange(N) % 3

@@ -212,6 +212,16 @@ def test_allocations_are_the_best_of_all():
         np.testing.assert_array_equal(Stratified(num, labels).sizes, least(counts, counts, num))
 
 
+def test_allocations_go_by_the_deviations_of_samples():
+    """Of strata with two items and with nine: 2 sqrt 2 to 9 sqrt 9/8, and not 2 to 9."""
+    values = np.concatenate([[1.0, -1.0], np.tile([1.0, -1.0], 5)[:9] - 1 / 9])
+    values[2:] /= values[2:].std()
+    model, labels = Summand(0.0, lambda x, z: z), np.repeat([0, 1], [2, 9])
+    sizes = neyman_sizes(model, 0.0, jnp.asarray(values), labels, 7)
+    assert sizes == (2, 5) == tuple(least([2, 9], [2 * 2**0.5, 9 * (9 / 8) ** 0.5], 7))
+    assert tuple(least([2, 9], [2.0, 9.0], 7)) == (1, 6)
+
+
 # ------------------------------------------------------------------- the switch by distance
 
 

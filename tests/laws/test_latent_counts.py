@@ -231,8 +231,10 @@ def test_anchored_counts_have_their_floor_on_shards_too():
         assert run.stopped == -1 and np.sum(run.info.clipped) > 0
 
 
-def test_a_table_counts_what_it_holds():
-    estimator = TableCounts(allocate, HALF, Uniform(3))
+@pytest.mark.parametrize("batcher", [Uniform(3), Epoch(3)], ids=["uniform", "epoch"])
+def test_a_table_counts_what_it_holds(batcher):
+    """Also where the last batch of a pass is filled up with an item that it does not have."""
+    estimator = TableCounts(allocate, HALF, batcher)
     estate = estimator.init(KEY, jnp.asarray(CENTRE), WORDS)
     for i in range(20):
         key = jax.random.fold_in(KEY, i)

@@ -21,6 +21,7 @@ from sgmc_jax import (
     Uniform,
     sgld,
 )
+from sgmc_jax.collective import Shard
 from sgmc_jax.runner import guard
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
@@ -169,6 +170,17 @@ def test_a_discarded_step_leaves_no_trace():
         (a, plain), (b, disturbed) = step(key, plain, w), step(key, disturbed, w)
         assert np.array_equal(a.value, b.value)
     assert np.array_equal(table(plain), table(disturbed))
+
+
+def test_what_fills_up_a_batch_is_in_no_sum():
+    """Batches of four of a shard with three items."""
+    shard = Shard(DATA, 3, 0, 3)
+    grad = SAGA(Minibatch(LINEAR, Uniform(4)), refresh_every=1_000)
+    state = grad.init(KEY, PATH[0], shard)
+    for w in PATH[1:4]:
+        _, state = grad.estimate(KEY, state, w, shard)
+    held = np.asarray(table(state))[:3, None] * X[:3]
+    np.testing.assert_allclose(state.total, held.sum(0), rtol=1e-4, atol=1e-5)
 
 
 def test_the_table_stays_where_it_is_unless_the_target_changes():
