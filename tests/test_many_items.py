@@ -71,6 +71,15 @@ def test_steps_of_digammas(x, n):
     np.testing.assert_allclose(trigamma_step(jnp.float32(x), n), second, rtol=3e-6)
 
 
+@pytest.mark.parametrize("x, n", [(16.0, 1.0), (17.0, 40.0), (100.0, 3.0)])
+def test_steps_of_digammas_to_the_digits_of_their_series(x, n, x64):
+    """Whose first terms that are left out are 1 / 252 x^6, and 1 / 42 x^7."""
+    first = special.digamma(x + n) - special.digamma(x)
+    second = special.polygamma(1, x + n) - special.polygamma(1, x)
+    np.testing.assert_allclose(digamma_step(jnp.asarray(x), n), first, rtol=1e-7)
+    np.testing.assert_allclose(trigamma_step(jnp.asarray(x), n), second, rtol=1e-6)
+
+
 def test_the_variance_of_a_count_of_nearly_all():
     counts = jnp.array([100_000_000, 1])
     np.testing.assert_allclose(counts_variance(counts, 100, replace=True), 1e6, rtol=1e-5)

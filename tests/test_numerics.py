@@ -139,6 +139,13 @@ def test_negative_binomials_in_single_precision(size, rate):
     np.testing.assert_allclose(told, exact[3:4], rtol=1e-4, atol=5e-3)
 
 
+@pytest.mark.parametrize("k, size", [(3, 40.0), (50, 2.0), (50, 40.0), (4_000, 1_000.0)])
+def test_negative_binomials_in_double_precision(k, size, x64):
+    """Of few counts, of small sizes, and by saddle points."""
+    exact = st.nbinom.logpmf(k, size, 0.3 / 1.3)
+    np.testing.assert_allclose(log_negative_binomial(k, size, 0.3), exact, rtol=1e-9)
+
+
 # ------------------------------------------------------------------ measures and counts
 
 

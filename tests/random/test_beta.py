@@ -34,3 +34,9 @@ def test_proposals_are_taken_with_their_probability(log_ratio):
     taken = accept(jax.random.key(5), jnp.full(NUM, log_ratio)).mean()
     p = min(1.0, np.exp(log_ratio))
     assert abs(taken - p) <= 5 * np.sqrt(p * (1 - p) / NUM)
+
+
+def test_a_uniform_of_zero_is_not_taken_for_certain(monkeypatch):
+    monkeypatch.setattr(jax.random, "uniform", lambda key, shape, dtype: jnp.zeros(shape, dtype))
+    taken = accept(jax.random.key(6), jnp.array([-1e3, -50.0, -1.0]))
+    np.testing.assert_array_equal(taken, [False, False, True])
