@@ -86,6 +86,18 @@ def test_the_density_of_a_likelihood_of_ones_own():
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
+def test_the_density_counts_all_numbers_of_a_feature():
+    family = FeatureLikelihood(
+        lambda theta, z, x: -0.5 * jnp.sum((x - z @ theta["a"]) ** 2),
+        lambda theta: 0.0,
+        lambda key: {"a": jax.random.normal(key, (3,)), "b": jnp.zeros(())},
+    )
+    theta = {"a": jnp.zeros((2, 3)), "b": jnp.zeros(2)}
+    rows = FeatureRows(jnp.ones((5, 3)), jnp.ones((2, 5), int), jnp.ones(5, bool))
+    # two features in use, of four numbers each
+    np.testing.assert_allclose(family.logdensity({}, theta, rows), -7.5 - 8 * np.log(5) / 2)
+
+
 @pytest.mark.parametrize("name", ["num_items", "num_chains", "num_steps", "capacity"])
 def test_numbers_out_of_range_are_named(name):
     with pytest.raises(ValueError, match=name):

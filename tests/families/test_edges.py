@@ -7,6 +7,7 @@ import pytest
 import scipy.stats as st
 
 from sgmc_jax import families as fam
+from sgmc_jax.collective import Collective
 
 
 def close(a, b, rtol=1e-6, atol=1e-6):
@@ -77,3 +78,34 @@ def test_unfit_hyper_parameters_are_refused():
     for build, name in refused:
         with pytest.raises(ValueError, match=rf"^{name} must"):
             build()
+
+
+ENTRIES = np.array([[1, 0, 1, 1, 0, 1], [0, 1, 1, 0, 1, 0], [0, 0, 0, 0, 0, 0]])
+NORMALS = np.random.default_rng(3).normal(size=(6, 2))
+
+
+def redrawn(family, params, items, keys):
+    """Hyper-parameters and features of a `LinearGaussian`; the last slot is of no item."""
+    rows = fam.FeatureRows(jnp.asarray(items), jnp.asarray(ENTRIES), jnp.ones(6, bool))
+    params = jnp.asarray(params, rows.items.dtype)
+    stats, counts = family.statistics(params, rows), jnp.asarray(ENTRIES.sum(1))
+    draw = lambda key: family.redraw(
+        key, family.start(), params, stats, counts, rows, 6, Collective()
+    )
+    return jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(0), keys))
+
+
+def test_features_of_no_item_have_the_scale_that_is_drawn():
+    family = fam.LinearGaussian(2, 1.0, 1.0, feature_prior=(1.5, 1.0))
+    hyper, drawn = redrawn(family, np.zeros((3, 2)), np.float32(NORMALS), 2_000)
+    own = np.asarray(drawn[:, 2] / hyper["feature_scale"][:, None], float)
+    assert st.kstest(own.ravel(), "norm").pvalue > 1e-6
+
+
+def test_the_noise_of_large_items_does_not_know_from_where_they_were_measured(x64):
+    """From zero nearly all of the sum of squares is the features', and what is left cancels."""
+    features = 1e3 * np.array([[1.0, -2.0], [3.0, 1.0], [0.0, 0.0]])
+    family = fam.LinearGaussian(2, 0.5, 1e3, noise_prior=(2.0, 1.0))
+    items = ENTRIES.T @ features + 0.5 * NORMALS
+    far, near = (redrawn(family, params, items, 5)[0] for params in (0 * features, features))
+    close(far["noise_scale"], near["noise_scale"])
