@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import betaln, logsumexp
-from scipy.stats import beta
+from scipy.stats import beta, kstest
 
+from sgmc_jax.bnp import _series_weights
 from sgmc_jax.bnp._series_weights import SeriesWeights
 from sgmc_jax.processes import (
     Bernoulli,
@@ -92,6 +93,16 @@ def test_weights_given_their_columns(name):
     check(name)
 
 
+def test_weights_that_round_to_one_are_drawn_by_how_fast_their_density_falls(monkeypatch):
+    """Beyond log odds of 16, of items that all have the atom: exponential, of rate c."""
+    monkeypatch.setattr(_series_weights, "MOVES", 0)
+    own = SeriesWeights(inverse_levy(BetaProcess(1.0, 0.2)), Bernoulli())
+    ones, have = jnp.zeros(4_000), jnp.full(4_000, 2)
+    log_theta = own._moved_weights(KEY, own.series, have, 2, ones)
+    beyond = -np.log(-np.asarray(log_theta, float)) - 16
+    assert kstest(beyond, "expon", args=(0, 5)).pvalue > 1e-6
+
+
 HAVE, ALL, MEASURES = 2, 5, [(0.5, 3.0), (0.8, 9.0)]  # items with an atom; masses, concentrations
 OWN_OF = [SeriesWeights(bondesson(BetaProcess(*each)), Bernoulli()) for each in MEASURES]
 BETAS = [beta(HAVE, ALL - HAVE + c) for _, c in MEASURES]  # a weight given its column
@@ -135,6 +146,19 @@ def test_weights_that_stay_as_the_measure_changes_are_seen(monkeypatch):
     monkeypatch.setattr(SeriesWeights, "retargeted", lambda self, shared: shared)
     with pytest.raises(AssertionError, match="standard errors"):
         check_retargeted()
+
+
+def test_a_place_that_tells_nothing_keeps_its_weight():
+    """A g below the smallest number stands for many weights, and so does a V past the largest."""
+    number = jnp.finfo(jnp.float32)
+    series = {
+        "v": jnp.array([2.0, 2.0, number.max]),
+        "g": jnp.array([3.0, number.tiny, 3.0]),
+        "log_theta": jnp.array([-1.0, -2.0, 5.0]),
+    }
+    own = SeriesWeights(bondesson(GammaProcess(1.5, 2.0)), Poisson())
+    found = own.retargeted({"mass": jnp.array(1.5), "series": series})["series"]["log_theta"]
+    np.testing.assert_allclose(found, [np.log(2) - 1, -2.0, 5.0], rtol=1e-6)
 
 
 def test_a_product_of_zero_and_infinity_is_seen(monkeypatch):

@@ -213,6 +213,15 @@ def test_shares_that_forget_how_rarely_they_are_drawn(monkeypatch):
     fault_is_seen(test_batches_of_shards_have_their_size_and_an_unbiased_sum, 1, 2)
 
 
+def test_an_empty_cluster_has_no_sums():
+    """What rounding leaves of its last point is no part of the next cluster in its slot."""
+    kernel = slice_mixture(DirichletProcess(2.0), NORMAL, 1, capacity=32)
+    sums = lambda state, info: (state.sums.counts, state.sums.statistics.total)
+    data = np.random.default_rng(0).normal(size=(20, 1)).astype(np.float32)
+    counts, total = sample(KEY, kernel, None, data, num_steps=300, record=sums).trace
+    assert np.all(total[counts == 0] == 0) and np.any(np.diff(counts == 0, axis=0))
+
+
 @pytest.mark.full
 def test_a_batch_of_one_moves_on_two_shards():
     kernel = slice_mixture(DirichletProcess(2.0), NORMAL, 1, capacity=32)

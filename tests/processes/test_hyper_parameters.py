@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from sgmc_jax.processes import (
     BetaBernoulli,
@@ -15,6 +16,7 @@ from sgmc_jax.processes import (
     HierarchicalDirichletProcess,
     PitmanYor,
 )
+from sgmc_jax.processes.gamma_prior import redraw_concentration
 from sgmc_jax.processes.pitman_yor import Sticks
 
 PRIORS = (2.0, 1.5), (3.0, 2.0)
@@ -71,3 +73,11 @@ def test_it_is_the_process_of_these_constants(process, hyper):
     told = all_told(process, hyper)
     assert told["redraw"] is not None
     jax.tree.map(np.testing.assert_array_equal, told, all_told(constant, hyper))
+
+
+def test_a_concentration_of_no_item_has_its_prior():
+    draw = lambda key: redraw_concentration(
+        key, jnp.float32(1.0), (2.0, 3.0), jnp.zeros((), int), jnp.zeros((), int)
+    )
+    drawn = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(1), 4_000))
+    assert stats.kstest(np.asarray(drawn, float), stats.gamma(2.0, scale=1 / 3).cdf).pvalue > 1e-6
