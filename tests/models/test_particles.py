@@ -129,6 +129,14 @@ def test_the_bias_falls_with_the_particles():
     assert abs(ratio.mean() - 1) < Z * ratio.std() / np.sqrt(4_000)
 
 
+def test_rows_that_fill_up_a_window_weigh_nothing():
+    every = Window(5).population(as_shard(series())).items
+    last = jax.tree.map(lambda x: x[-1], every)
+    found = particles.bootstrap(Autoregression(), KEY, PHI, last, 8)
+    assert list(found.evidence != 0) == list(last.real) == [True, True, False, False, False]
+    np.testing.assert_array_equal(found.log_weight, 0)
+
+
 def test_systematic_resampling_has_the_weights():
     """Each index floor or ceil of n w times, and n w on average over the uniform number."""
     log_weight = jnp.log(jnp.array([0.05, 0.4, 0.0, 0.25, 0.3]))
