@@ -323,3 +323,10 @@ def test_what_hides_states_is_declared_by_all_that_is_around_it(model):
         (lambda grad: ControlVariate(AllReduce(grad), position), inner),
     ]:
         assert not make(grad).differentiable and make(own).differentiable
+
+
+def test_a_coordinate_that_stands_still_has_no_draws():
+    draws = np.random.default_rng(0).normal(size=(2, 100, 3)) * [1.0, 0.0, 1.0]
+    own = judge.Judge(None, None, 100, 0.0, 2.0)
+    least, largest = own.extremes({"x": draws[..., :2], "y": draws[..., 2]})
+    assert least == 0 and 100 < largest < 400

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import sample
+from sgmc_jax import Euclidean, sample
 from sgmc_jax.models import HiddenMarkov, NormalEmission
-from sgmc_jax.tune import default_kernel, laplace, noise, whiten
-from sgmc_jax.tune.passes import sample_of_pass
+from sgmc_jax.tune import Laplace, default_kernel, laplace, noise, whiten
+from sgmc_jax.tune.passes import Sample, sample_of_pass
 from tests.test_tune_default import KEY, LABELS, LOGISTIC, X, exact_laplace
 
 
@@ -105,6 +105,18 @@ def test_the_noise_of_the_sample_taken_for_that_of_all_items_is_seen(monkeypatch
 
     monkeypatch.setattr("sgmc_jax.tune.default.noise_of_batches", of_the_sample)
     assert np.all(ratios(5)[1] > 1.15)
+
+
+def test_the_noise_of_more_items_than_were_kept():
+    """Of M items like n it is (M / n)^2 (1 / b - 1 / M) of the terms' variance."""
+    fit = Laplace(jnp.zeros(3), Euclidean(cholesky=0.1 * jnp.eye(3)))
+    items, of = (X[:400], LABELS[:400]), lambda size, b: Sample(items, size, b)
+    small, large, all_ = (
+        noise.noise_of_batches(KEY, LOGISTIC, fit, of(*each))
+        for each in ((400, 20.0), (2_000, 20.0), (400, 400.0))
+    )
+    assert small > 0 and all_ == 0
+    np.testing.assert_allclose(large / small, 25 * (1 / 20 - 1 / 2_000) / (1 / 20 - 1 / 400))
 
 
 # --------------------------------------------------------------------------------- wrong use

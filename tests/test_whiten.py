@@ -22,6 +22,13 @@ def test_a_dense_one_has_the_covariance_and_a_diagonal_one_the_conditional_scale
     np.testing.assert_allclose(diagonal.scale, np.diag(PRECISION) ** -0.5, rtol=1e-4)
 
 
+def test_of_many_coordinates_the_scales_are_of_the_rows_lengths():
+    """Of pairs with the curvature (2, 1; 1, 2), whose rows have the length sqrt 5."""
+    pairs = FunctionModel(lambda x: -0.5 * jnp.sum(x * (2 * x + x[:, ::-1])))
+    scale = whiten(pairs, jnp.zeros((300, 2)), None, dense=False).scale
+    assert abs(np.mean(scale**-4.0) - 5) < 0.3
+
+
 def check_variance(space, num_steps=3_300):
     """The variances of `sghmc` without noise are exact whatever h: here at one for unit scales."""
     square = lambda state, info: state.position**2
