@@ -17,6 +17,7 @@ from sgmc_jax import (
     Window,
     cycle,
     hmc,
+    inference_data,
     repeat,
     sample,
 )
@@ -80,6 +81,12 @@ def test_a_step_that_explodes_diverges():
     assert stats["diverging"].all() and {f"kernels.{i}.acceptance_rate" for i in (0, 1)} <= set(
         stats
     )
+
+
+def test_one_of_several_steps_that_explodes_is_enough():
+    errors = np.array([[[0.1, 2e3, 0.3], [0.2, 0.1, 999.0]]])  # chain, draw, and the step in it
+    found = inference_data._statistics({"kernel.energy_error": errors}, 2)["diverging"]
+    np.testing.assert_array_equal(found, [[True, False]])
 
 
 def test_coordinates_and_further_groups():

@@ -27,6 +27,7 @@ from sgmc_jax import (
 from sgmc_jax._types import as_keys
 from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProcess, hybrid_hdp
 from sgmc_jax.collective import Dist
+from sgmc_jax.diagnostics import ess
 from sgmc_jax.pictures import plot_trace
 from sgmc_jax.run import Run, RunInfo
 from tests.diagnostics.test_ess import ar1
@@ -55,6 +56,18 @@ def check(made):
         assert row["ess_bulk"] == pytest.approx(arviz.ess(x, method="bulk"), rel=1e-3)
         assert row["ess_tail"] == pytest.approx(tail, rel=1e-3)
         assert row["r_hat"] == pytest.approx(arviz.rhat(x), rel=1e-4)
+
+
+def test_the_tail_is_the_worse_of_two():
+    """Of draws whose large values alone come together, and of the same upside down."""
+    noise = np.random.default_rng(4).exponential(1.0, SHAPE)
+    x = np.exp(ar1(0.95, SHAPE, 3)) - noise
+    tail, turned = (summary.statistics(sign * x)["ess_tail"] for sign in (1, -1))
+    np.testing.assert_allclose(tail, turned, rtol=1e-4)
+    below = [x <= np.quantile(x, p) for p in (0.05, 0.95)]
+    low, high = (float(ess(np.float32(some), kind="mean")) for some in below)
+    np.testing.assert_allclose(tail, high, rtol=1e-4)
+    assert high < 0.7 * low
 
 
 def test_columns_are_those_of_arviz():
