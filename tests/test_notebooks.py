@@ -13,7 +13,7 @@ nbformat = pytest.importorskip("nbformat")
 from tests.strip_notebooks import strip  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-SLOW = {"composition", "dependent_data", "manifolds", "network", "random_measures"}
+FAST = {"control_variates", "quickstart", "topics", "tuning"}  # others wait for the full tier
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 
@@ -52,7 +52,7 @@ def small(source):
 
 @pytest.mark.parametrize(
     "script",
-    [pytest.param(path, marks=pytest.mark.full if path.stem in SLOW else ()) for path in SCRIPTS],
+    [pytest.param(path, marks=() if path.stem in FAST else pytest.mark.full) for path in SCRIPTS],
     ids=lambda path: path.stem,
 )
 def test_it_runs_at_a_small_size(script, monkeypatch):

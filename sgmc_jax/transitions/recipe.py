@@ -177,7 +177,7 @@ def own_less(own: Array, h: Any, m: Array, v: Array) -> Float[Array, " d"] | Flo
 
 
 def heat_of(d: Array, g: Array, v: Array | None, h: Any, temperature: Any) -> Array:
-    """`h g' D g / 2d`, less what is subtracted of V, at most T."""
+    """`h g' D g / 2d`, less what is subtracted of V: at most T, of matrices in the mean."""
     heat = h * product(g, times(d, g)) / (2 * len(g))
     if v is None:
         return heat

@@ -14,6 +14,8 @@ from ...collective import Collective, Shard, as_shard
 from ...random.feistel import permute, round_words
 from ...random.words import uniform, word_keys, word_pair
 
+_WORDS = 2**32  # the values of a counter
+
 
 class Blocks(NamedTuple):
     """A shard's items in whole blocks, all of one size, the last ones padded.
@@ -105,10 +107,14 @@ class Blocks(NamedTuple):
         (cipher,) = word_keys(key, 1)
         size = math.prod(lanes)
         # by the global index: an item has the same numbers on any number of shards
-        lane = self.index.astype(jnp.uint32)[:, None] * size + jnp.arange(size, dtype=jnp.uint32)
-        lane = lane.reshape(-1, *lanes)
-        draws = [uniform(word_pair(cipher, lane, i, dtype)[0], dtype) for i in range(num)]
-        return jnp.stack(draws)
+        item = self.index.astype(jnp.uint32)[:, None]
+        use, lane = jnp.uint32(0), jnp.arange(size, dtype=jnp.uint32)
+        if self.num_blocks * self.size * size <= _WORDS:
+            lane = item * size + lane
+        else:  # which would come round
+            use, lane = num * lane, jnp.broadcast_to(item, (len(item), size))
+        draws = [uniform(word_pair(cipher, lane, use + i, dtype)[0], dtype) for i in range(num)]
+        return jnp.stack(draws).reshape(num, -1, *lanes)
 
     def on_star(
         self, star: Array, sweep: Callable[[Callable], tuple[Array, PyTree]], local: Array

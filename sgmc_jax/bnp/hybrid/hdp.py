@@ -119,6 +119,11 @@ class GroupedMixture(HybridModel):
     def off_star(self, now: Round, anchors: Anchors, z: Array) -> Array:
         """New clusters among the instantiated ones, in all groups at once."""
         blocks, groups, width = now.blocks, _groups(now.blocks), z.shape[1]
+        if blocks.size * width >= 2**31:
+            raise ValueError(
+                f"blocks must have less than {2**31} places each, got {blocks.size} groups of "
+                f"{width}: take more blocks"
+            )
         # ranks of items: groups in their order, the items of a group one after the other
         rank = blocks.rank(now.keys.rank) * width
         since = openings(anchors, blocks.block, rank, z, groups.size)
