@@ -3,6 +3,7 @@
 from . import bijectors, bnp, directional, evaluation, models, pictures, random, special, tune
 from ._estimators import BatchEstimator, Estimate, Estimator
 from ._types import Kernel, Keys, as_keys
+from ._version import VERSION
 from .batching import (
     Batch,
     Batcher,
@@ -196,4 +197,4 @@ __all__ = [
     "whiten",
 ]
 
-__version__ = "0.1.0"
+__version__ = VERSION

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
+
+from ._version import versions
 
 try:
     import fcntl
@@ -62,7 +65,7 @@ class Checkpoint:
         _write(self._segment(self.num_segments), jax.tree.leaves(draws), meta)
         self.num_segments += 1
         own = {"fingerprint": self.fingerprint, "num_segments": self.num_segments}
-        _write(self.path / _STATE, jax.tree.leaves(state), meta | own)
+        _write(self.path / _STATE, jax.tree.leaves(state), meta | own | {"versions": versions()})
         self._known = self._stamp()
 
     def close(self) -> None:
@@ -84,6 +87,12 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint {self.path} belongs to another run, with another {', '.join(other)}: "
                 "give another folder or the same arguments"
+            )
+        if (before := meta.get("versions", versions())) != versions():
+            warnings.warn(
+                f"checkpoint {self.path} was made by {before} and goes on by {versions()}: the "
+                "rest may not be what one run would have made",
+                stacklevel=5,
             )
         self.num_segments = meta["num_segments"]
         draws = [_read(self._segment(i)) for i in range(self.num_segments)]

@@ -144,6 +144,14 @@ def test_a_file_that_says_it_is_encrypted_is_told(tmp_path):
         run(tmp_path, X, Full(), 6)
 
 
+def test_another_version_is_told(tmp_path, monkeypatch):
+    run(tmp_path, X, Full())
+    monkeypatch.setattr("sgmc_jax.checkpoint.versions", lambda: "sgmc_jax 9")
+    with pytest.warns(UserWarning, match="was made by sgmc_jax 0.* goes on by sgmc_jax 9") as told:
+        run(tmp_path, X, Full(), 6)
+    assert [one.filename for one in told] == [__file__]
+
+
 def test_two_runs_at_once_do_not_share_a_folder(tmp_path):
     """The second is refused before it writes anything, and the first one goes on."""
     begun, refused = [], []

@@ -14,6 +14,7 @@ LAYERS = [
         "_frames",
         "_functions",
         "_types",
+        "_version",
         "_checks",
         "_returned",
         "_table",
