@@ -13,7 +13,7 @@ nbformat = pytest.importorskip("nbformat")
 from tests.strip_notebooks import strip  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-FAST = {"control_variates", "quickstart", "topics", "tuning"}  # others wait for the full tier
+FAST = {"quickstart", "topics"}  # others wait for the full tier
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 

@@ -44,7 +44,15 @@ def test_what_happens_here_is_raised_as_it_is(error, monkeypatch):
     assert raised.value is error and processes.agreed
 
 
-def test_an_interrupt_waits_for_the_others(monkeypatch):
+@pytest.fixture
+def heeded():
+    """Ctrl-C, which shells let processes in the background ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_waits_for_the_others(monkeypatch, heeded):
     processes = one_of(monkeypatch)
     with processes.interrupts():
         os.kill(os.getpid(), signal.SIGINT)
@@ -54,12 +62,20 @@ def test_an_interrupt_waits_for_the_others(monkeypatch):
     assert processes.agreed and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_second_interrupt_does_not_wait(monkeypatch):
+def test_a_second_interrupt_does_not_wait(monkeypatch, heeded):
     processes = one_of(monkeypatch)
     with pytest.raises(KeyboardInterrupt), processes.interrupts():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
     assert not processes.agreed
+
+
+def test_an_interrupt_that_is_ignored_stays_so(monkeypatch, heeded):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    processes = one_of(monkeypatch)
+    with processes.interrupts():
+        os.kill(os.getpid(), signal.SIGINT)
+        assert processes.together(lambda: 3) == 3
 
 
 def test_other_arguments_are_named(monkeypatch):

@@ -495,8 +495,8 @@ def test_progress_shows_a_bar(capsys):
 
 def test_checkpoints_hold_no_pickles(tmp_path):
     run = run_sgld(num_chains=2, checkpoint=tmp_path / "deep" / "run", chunk=6)
-    files = sorted((tmp_path / "deep" / "run").iterdir())
-    assert len(files) == 5  # four chunks and the state
+    lock, *files = sorted((tmp_path / "deep" / "run").iterdir(), key=lambda x: x.name != "lock")
+    assert lock.read_bytes() == b"" and len(files) == 5  # four chunks and the state
     for file in files:
         assert all(name.endswith(".npy") for name in zipfile.ZipFile(file).namelist())
         with np.load(file, allow_pickle=False) as arrays:

@@ -254,7 +254,10 @@ def test_no_batch_beyond_the_last_step_is_read():
 def test_a_mapped_array_is_not_copied(tmp_path):
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    data = open_data(mapped, 0, 1).first
+    source = open_data(mapped, 0, 1)
+    assert np.shares_memory(source.first, mapped)
+    source.on_device()
+    data = source.first
     assert data.unsafe_buffer_pointer() == mapped.ctypes.data
     np.testing.assert_array_equal(data, X)
 

@@ -84,7 +84,9 @@ class Processes:
     @contextmanager
     def interrupts(self) -> Iterator[None]:
         """Let Ctrl-C wait for the others, up to the next `together`; a second one does not."""
-        if not self.several or threading.current_thread() is not threading.main_thread():
+        ignored = signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None)  # of another language
+        main = threading.current_thread() is threading.main_thread()
+        if not self.several or ignored or not main:
             yield
             return
 
