@@ -152,6 +152,20 @@ def test_another_version_is_told(tmp_path, monkeypatch):
     assert [one.filename for one in told] == [__file__]
 
 
+@pytest.mark.parametrize("change", ["shape", "dtype", "number"])
+def test_a_state_of_other_arrays_is_refused(tmp_path, change):
+    """Of a version that keeps another state of the same kernel."""
+    run(tmp_path, X, Full())
+    with np.load(tmp_path / "state.npz") as file:
+        arrays = dict(file)
+    whole = max(arrays, key=lambda name: arrays[name].ndim)
+    changes = {"shape": arrays[whole][:1], "dtype": arrays[whole].astype(np.int32)}
+    arrays["leaf99999" if change == "number" else whole] = changes.get(change, np.zeros(2))
+    np.savez(tmp_path / "state.npz", **arrays)
+    with pytest.raises(ValueError, match="version may have written it"):
+        run(tmp_path, X, Full(), 6)
+
+
 def test_two_runs_at_once_do_not_share_a_folder(tmp_path):
     """The second is refused before it writes anything, and the first one goes on."""
     begun, refused = [], []

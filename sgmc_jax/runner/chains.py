@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 
 from .. import _checks
 from .._types import Kernel
+from ..checkpoint import shapes
 from ..collective import with_collective
 from ..run import Run
 from .keys import Roots
@@ -200,12 +201,24 @@ class Chains:
         return seen if self.layout.engine is None else self.layout.fetch(seen)
 
     def load(self, leaves: list) -> None:
-        """The inverse of `seen`, from its leaves."""
+        """The inverse of `seen`, from its leaves.
+
+        Raises:
+            ValueError: if they are not those of such a state.
+        """
         likes, structure = jax.tree.flatten(self.carry)
-        pairs = zip(leaves, likes, strict=True)
-        carry = jax.tree.unflatten(structure, [as_saved(x, like) for x, like in pairs])
-        carry = self.layout.put_chains(carry, axis=int(self.layout.kernels))
-        self.carry = self._programs().load(jax.tree.map(jnp.asarray, carry))
+        loaded = None
+        if len(leaves) == len(likes):
+            pairs = zip(leaves, likes, strict=True)
+            carry = jax.tree.unflatten(structure, [as_saved(x, like) for x, like in pairs])
+            carry = self.layout.put_chains(carry, axis=int(self.layout.kernels))
+            loaded = self._programs().load(jax.tree.map(jnp.asarray, carry))
+        if loaded is None or shapes(loaded) != shapes(self.carry):
+            raise ValueError(
+                "checkpoint must hold a state as this kernel has, got other arrays: another "
+                "version may have written it; give another folder"
+            )
+        self.carry = loaded
 
     def stopped(self) -> np.ndarray:
         """The step at which each chain turned non-finite, or -1."""
