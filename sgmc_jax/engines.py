@@ -154,9 +154,9 @@ class ShardMap(Engine):
         mesh: a one-dimensional mesh, or the number of devices; all devices by default. On many
             hosts every process that has some of them calls `sample` with the same arguments, which
             is looked at; its data may be a global array, as
-            `jax.make_array_from_process_local_data` makes one. What is raised in one process is
-            told to the others. When one dies the others fail; `experiments/many_hosts` shows how
-            to go on.
+            `jax.make_array_from_process_local_data` makes one. What one process raises, of its
+            disk or its data's reader, ends the run of all; when one dies the others fail, and
+            `experiments/many_hosts` shows how to go on.
         over: `"data"` or `"chains"`; by default what the kernel can.
 
     Raises:
