@@ -1,5 +1,7 @@
 """The host's side of a run where it is awkward: processes, files, interrupts, kinds of numbers."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +15,7 @@ from sgmc_jax import (
     Kernel,
     Minibatch,
     Vmap,
+    as_keys,
     cycle,
     draw,
     sample,
@@ -192,3 +195,29 @@ def test_a_batch_of_all_items_has_no_noise():
 def test_words_of_no_such_law(make, word, message):
     with pytest.raises(ValueError, match=message):
         make(Minibatch(MODEL, Full()), 0.1, word=word)
+
+
+class Keyed(NamedTuple):
+    position: jax.Array
+    key: jax.Array
+
+
+class KeepsAKey(Kernel):
+    """A key in the state, which is no array of the host's."""
+
+    def init(self, key, position, data):
+        return Keyed(position, as_keys(key).noise)
+
+    def step(self, key, state, data):
+        return Keyed(state.position + 1, jax.random.split(state.key)[0]), None
+
+
+def test_a_state_that_keeps_a_key_stays_on_the_device(tmp_path):
+    made = run(kernel=KeepsAKey())
+    np.testing.assert_array_equal(made.trace[:, 0], np.arange(1, 11))
+    with pytest.raises(TypeError, match="keep jax.random.key_data"):
+        run(kernel=KeepsAKey(), checkpoint=tmp_path)
+    with pytest.raises(TypeError, match="keep jax.random.key_data"):
+        run(kernel=KeepsAKey(), engine=Vmap(2), num_chains=2)
+    with pytest.raises(TypeError, match="keep jax.random.key_data"):
+        run(made, kernel=KeepsAKey())

@@ -15,7 +15,7 @@ from .._types import Kernel
 from ..checkpoint import shapes
 from ..collective import with_collective
 from ..run import Run
-from .keys import Roots
+from .keys import Roots, require_key_data
 from .loop import block_length
 from .made_with import MadeWith
 from .plan import Carry, Plan
@@ -117,6 +117,8 @@ class Chains:
 
     def _plan_buffers(self) -> None:
         """As many draws a chunk as fit the buffer, seen from the size of one of all chains."""
+        if self.layout.engine is not None:
+            require_key_data(self.carry.state)
         sizes = [x.nbytes for x in jax.tree.leaves(self.template)]
         slots = int(np.clip(_BUFFER_BYTES // max(sum(sizes), 1), 1, _MAX_SLOTS))
         block = min(slots, block_length(max(sizes, default=1)))

@@ -19,6 +19,7 @@ from ..run import Run, RunInfo
 from ..transformed import holds_supports
 from .chains import Chains, as_saved
 from .draws import Draws
+from .keys import require_key_data
 from .made_with import MadeWith
 from .plan import record_position
 from .processes import Processes
@@ -69,6 +70,7 @@ class Host:
 
     def resume(self, checkpoint: Checkpoint) -> None:
         """Save to `checkpoint` from now on, and go on from what is there."""
+        require_key_data(self.chains.carry.state)
         self.checkpoint, found = checkpoint, self.processes.together(checkpoint.load)
         saved = 0 if found is None else found[2]["num_steps"]
         if self.processes.least(saved) != -self.processes.least(-saved):

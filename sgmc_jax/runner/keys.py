@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from .. import _checks
 from .._types import Keys
@@ -50,3 +50,13 @@ def must_be_index(name: str, value: Any) -> None:
             return
         value = int(value)
     _checks.whole(name, value, 0)
+
+
+def require_key_data(state: PyTree) -> None:
+    """Raise if a state that comes to the host holds keys of JAX, which are no arrays there."""
+    leaves = [x for x in jax.tree.leaves(state) if hasattr(x, "dtype")]
+    if any(jnp.issubdtype(x.dtype, jax.dtypes.prng_key) for x in leaves):
+        raise TypeError(
+            "state must hold no keys where an engine, a checkpoint or a run that goes on takes it: "
+            "keep jax.random.key_data(key) in it, and jax.random.wrap_key_data that in the step"
+        )

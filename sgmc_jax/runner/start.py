@@ -18,6 +18,7 @@ from ..checkpoint import contents, fingerprint
 from ..contract import from_init
 from ..run import Run
 from .code import told_of_code
+from .keys import require_key_data
 from .keys import root as root_key
 from .stream import Resident, Stream, data_fingerprint
 
@@ -46,6 +47,7 @@ class Start:
         self.function: Callable | None = None
         if isinstance(position, Run):
             self.run, self.num_steps = position, position.num_steps
+            require_key_data(position.state)
             lead = len(position.axes) - 1
             self.one = jax.tree.map(lambda x: np.asarray(x)[(0,) * lead], position.state).position
             return
