@@ -66,7 +66,7 @@ def pairs():
 
 @pytest.mark.parametrize("case,wrap", list(pairs()))
 def test_growth_inside_a_combinator(case, wrap, x64):
-    few = 2 if case.name == "walkers" else 4  # every doubling is compiled for seconds
+    few = 1 if case.name == "walkers" else 4  # every doubling is compiled for seconds
     grown, other = run(case, wrap, few), roomy(case.name, wrap)
     assert few < grown.capacity < other.capacity == case.room
     assert_same_chain(grown, other, wrap)

@@ -71,11 +71,11 @@ def test_the_same_chain_on_any_engine(num_groups, x64):
 @pytest.mark.parametrize("schedule,blocks", [(Anchored(), 3), (Demotion(), 1)])
 def test_the_chain_does_not_depend_on_the_capacity(schedule, blocks, x64):
     kernels = [
-        hybrid_hdp(*parts(), schedule=schedule, blocks=blocks, capacity=slots) for slots in (4, 64)
+        hybrid_hdp(*parts(), schedule=schedule, blocks=blocks, capacity=slots) for slots in (2, 64)
     ]
     one = np.zeros(WORDS.items.shape, np.int32)  # the default start has more clusters in more slots
     runs = [sample(KEY, kernel, one, WORDS, num_steps=60) for kernel in kernels]
-    assert runs[0].capacity > 4 and not runs[0].info.overflow.any()
+    assert runs[0].capacity > 2 and not runs[0].info.overflow.any()
     assert np.array_equal(labels(runs[0]), labels(runs[1]))
     weights = [run.trace.shared["weights"] for run in runs]
     np.testing.assert_allclose(
