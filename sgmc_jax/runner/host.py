@@ -73,7 +73,7 @@ class Host:
         require_key_data(self.chains.carry.state)
         self.checkpoint, found = checkpoint, self.processes.together(checkpoint.load)
         saved = 0 if found is None else found[2]["num_steps"]
-        if self.processes.least(saved) != -self.processes.least(-saved):
+        if not self.processes.alike(saved):
             raise ValueError(
                 f"checkpoint {checkpoint.path} must be a folder that all processes share, but "
                 f"they found different runs there; this process one of {saved} steps"

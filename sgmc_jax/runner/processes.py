@@ -49,13 +49,17 @@ class Processes:
         self._engine, self._interrupted, self.agreed = engine, False, not self.several
 
     def least(self, number: int) -> int:
-        """The least of the numbers that all have."""
-        return int(self._numbers(number).min())
+        """The least of the numbers that they have."""
+        return int(min(self._numbers(number)))
+
+    def alike(self, number: int) -> bool:
+        """Whether all have the same number."""
+        return len(self._numbers(number)) == 1
 
     def require_same(self, prints: dict[str, str], *others: object) -> None:
         """Raise unless all have the same digests of what a run is made of, and other arguments."""
         parts = prints | fingerprint(**{_OTHERS: others})
-        other = [name for name in parts if len(self._numbers(int(parts[name][:7], 16))) > 1]
+        other = [name for name in parts if not self.alike(int(parts[name][:7], 16))]
         if other:
             raise ValueError(
                 f"processes must call sample with the same arguments, but have another "

@@ -111,7 +111,7 @@ class Blocks(NamedTuple):
         use, lane = jnp.uint32(0), jnp.arange(size, dtype=jnp.uint32)
         if self.num_blocks * self.size * size <= _WORDS:
             lane = item * size + lane
-        else:  # which would come round
+        else:  # that counter would come round: an item's lanes are uses of its own instead
             use, lane = num * lane, jnp.broadcast_to(item, (len(item), size))
         draws = [uniform(word_pair(cipher, lane, use + i, dtype)[0], dtype) for i in range(num)]
         return jnp.stack(draws).reshape(num, -1, *lanes)
