@@ -19,11 +19,11 @@ def uniforms(index, rows=2, num=3, lanes=(2, 5)):
     """The numbers of some rows of 12 items, which begin at `index`."""
     shard = Shard(jnp.zeros((rows, 1)), jnp.int32(12), jnp.int32(index), jnp.int32(rows))
     comm = Collective("shard", 12 // rows)
-    return Blocks(shard, 6, rows, comm).uniforms(KEY, num, jnp.float32, lanes)
+    return Blocks(shard, 6, rows, comm).uniforms(KEY, num, jnp.float64, lanes)
 
 
 @pytest.mark.parametrize("words", [2**32, 16])
-def test_every_place_of_every_item_has_numbers_of_its_own(words, monkeypatch):
+def test_every_place_of_every_item_has_numbers_of_its_own(words, monkeypatch, x64):
     """On any number of shards, also of more places than there are values of one counter."""
     monkeypatch.setattr(module, "_WORDS", words)
     whole = np.asarray(uniforms(0, 12))
