@@ -118,8 +118,12 @@ class SimplexMirror(Mirror):
 
 
 def _above_zero(x: Array) -> Array:
-    """An exact 0, of rounding, as the least number: it has a logarithm, and finite gradients."""
-    return jnp.where(x == 0, jnp.finfo(x.dtype).tiny, x)
+    """What rounding takes to 0 as the least normal number, of finite logarithm and gradients.
+
+    Subnormal numbers, which CPUs flush to 0 and GPUs keep, have reciprocals that are infinite.
+    """
+    tiny = jnp.finfo(x.dtype).tiny
+    return jnp.where((x >= 0) & (x < tiny), tiny, x)
 
 
 def _padded(y: Float[Array, "*b d"]) -> Float[Array, "*b K"]:

@@ -102,6 +102,10 @@ def logprior(w):
     return -0.5 * w @ w * jnp.where(w[0] > 1e6, jnp.nan, 1.0)
 
 
+# How often a run traces its `record`: for shapes, for a block, and where blocks that are whole have
+# a loop of their own, as on a GPU, for them.
+RECORD_TRACES = 3 if jax.default_backend() == "cpu" else 4
+
 MODEL = FunctionModel(logprior, lambda w, z: -0.5 * (z[1] - z[0] @ w) ** 2)
 
 

@@ -13,7 +13,7 @@ import pytest
 import sgmc_jax
 from sgmc_jax import Keys, _tree, cycle, gibbs, repeat, sample, thin
 from sgmc_jax.random import normal
-from tests.laws.registry import CASES, DIM, Case, autoregression
+from tests.laws.registry import CASES, DIM, RECORD_TRACES, Case, autoregression
 
 KEY = jax.random.key(0)
 JAX, LIBRARY = (Path(package.__file__).parent for package in (jax, sgmc_jax))
@@ -194,7 +194,7 @@ def test_a_broken_chain_leaves_its_neighbours_alone(case: Case):
 @cases([case for case in CASES if case.sized], fast=lambda i, case: i % 6 == 0 and not case.heavy)
 def test_step_sizes_share_one_program(case: Case):
     chex.clear_trace_counter()
-    watch = chex.assert_max_traces(lambda state, info: state.position, n=3)
+    watch = chex.assert_max_traces(lambda state, info: state.position, n=RECORD_TRACES)
     args = {"num_steps": 4, "num_chains": 2, "record": watch, "position_axis": None}
     sample(KEY, case.make(case.step_size), case.position, case.data, **args)
     for factor in np.linspace(0.5, 0.9, 9):

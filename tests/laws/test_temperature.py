@@ -33,6 +33,7 @@ from sgmc_jax import (
 from sgmc_jax.splitting import Splitting
 from sgmc_jax.transitions import EulerLangevin
 from tests.laws.moments import check_law, check_mean, fault_is_seen, run_law
+from tests.laws.registry import RECORD_TRACES
 
 pytestmark = pytest.mark.runs_long
 
@@ -232,7 +233,7 @@ def test_a_number_costs_nothing_and_schedules_share_one_program():
     kernel = sgld(GRAD, H, temperature=0.7)
     assert kernel.pieces["L"].at(jnp.zeros((), jnp.int32)) is kernel.pieces["L"]
     chex.clear_trace_counter()
-    watch = chex.assert_max_traces(lambda state, info: state.position, n=3)
+    watch = chex.assert_max_traces(lambda state, info: state.position, n=RECORD_TRACES)
     for scale in np.linspace(1, 2, 6):
         kernel = sgld(GRAD, H, temperature=PolynomialDecay(scale))
         sample(KEY, kernel, jnp.zeros(1), None, num_steps=4, record=watch)
