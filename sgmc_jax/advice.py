@@ -14,7 +14,7 @@ _BLURRED = 0.25  # the rounding of an energy, in nats, from which on it is
 _FEW = 1_000  # steps that tell nothing yet
 
 
-def told(info: Any, name: str) -> Iterator[np.ndarray]:
+def values_of(info: Any, name: str) -> Iterator[np.ndarray]:
     """The values of a field of an info, or of the infos of a combinator's kernels, not `None`."""
     has = lambda x: hasattr(x, name)
     for part in filter(has, jax.tree.leaves(info, is_leaf=has)):
@@ -24,7 +24,7 @@ def told(info: Any, name: str) -> Iterator[np.ndarray]:
 
 def means(info: Any, name: str, axes: Sequence[str], least: int = 1) -> list[float]:
     """The means of the values of a field, kernel by kernel, where there are `least` at least."""
-    by_kernel = [x if "kernel" in axes else x[None] for x in told(info, name)]
+    by_kernel = [x if "kernel" in axes else x[None] for x in values_of(info, name)]
     finite = [x[np.isfinite(x)] for stack in by_kernel for x in stack]
     return [float(x.mean()) for x in finite if x.size >= least]
 
@@ -55,7 +55,7 @@ def remarks(info: Any, axes: Sequence[str], each: int = 1) -> list[str]:
             f"of the proposals {min(rates):.1%} are accepted: take a smaller step size, or a "
             "metric that fits the target (whiten)"
         )
-    for energies in (x[np.isfinite(x)] for x in told(info, "energy")):
+    for energies in (x[np.isfinite(x)] for x in values_of(info, "energy")):
         size = float(np.median(np.abs(energies))) if energies.size else 0.0
         blur = size * float(np.finfo(energies.dtype).eps)
         if blur > _BLURRED:

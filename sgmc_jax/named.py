@@ -44,7 +44,7 @@ def scalars(leaves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
 
 
-def told(
+def meaningful(
     trace: PyTree, num_axes: int, slotted: tuple[bool, ...] | None, info: Any
 ) -> tuple[PyTree, ...]:
     """What a run tells of draws with `num_axes` leading axes, for `named`: what has a meaning.

@@ -16,7 +16,7 @@ from ._types import Data
 from .advice import means, remarks
 from .inference_data import to_arviz
 from .model import Model
-from .named import named, scalars, told
+from .named import meaningful, named, scalars
 from .summary import Summary, convergence, statistics
 
 _BEHIND = (
@@ -219,7 +219,7 @@ class Run(eqx.Module):
         """The leaves that `summary` tells of, (chain, draw, ...), by name."""
         trace = self.trace if model is None else model.constrain(self.trace)
         slotted = self.slotted if model is None else None
-        return named(self.axes, *told(trace, len(self.axes), slotted, self.info.kernel))
+        return named(self.axes, *meaningful(trace, len(self.axes), slotted, self.info.kernel))
 
     def summary(self, model: Model | None = None) -> Summary:
         """A table of every scalar of the draws: mean, sd, its error, ESS and R-hat.

@@ -29,7 +29,7 @@ from .runner.made_with import MadeWith
 from .runner.plan import Plan, record_position
 from .runner.processes import Processes
 from .runner.programs import Layout
-from .runner.start import Start, told_apart
+from .runner.start import Start, identity_of_run
 from .runner.stream import Resident, Stream, as_arrays, open_data
 
 
@@ -220,7 +220,7 @@ def sample(
     processes, prints = Processes(engine), {}
     if checkpoint is not None or processes.several:
         static = (plan.settings, num_chains and int(num_chains), int(burn_in), plan.thin)
-        prints = told_apart(roots, kernel, (record, reduce), start, source, static)
+        prints = identity_of_run(roots, kernel, (record, reduce), start, source, static)
         processes.require_same(prints, int(num_steps), chunk, on_error, checkpoint is None)
     layout = Layout(engine, over, num_chains, kernel_axis == 0, plan.has_slots, chains_at_once)
     made_with = MadeWith(kernel.made_with(), None if plan.streamed else as_arrays(data))

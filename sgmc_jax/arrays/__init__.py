@@ -1,4 +1,4 @@
-"""What several packages do with arrays of items: tiles by label, chunks, products, word rows."""
+"""What several packages do with arrays of items: tiles by label, chunks, rows, products, words."""
 
 from .chunks import columns_by_chunks, over_chunks
 from .products import (
@@ -8,6 +8,7 @@ from .products import (
     squared_distances,
     weighted_sum,
 )
+from .rows import over_rows
 from .tiles import Tiles
 from .word_counts import compressed_rows, word_rows
 
@@ -17,6 +18,7 @@ __all__ = [
     "compressed_rows",
     "outer_products",
     "over_chunks",
+    "over_rows",
     "product",
     "real_array",
     "squared_distances",

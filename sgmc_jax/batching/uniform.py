@@ -12,6 +12,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _checks, _returned
 from .._types import Data, Key, as_keys
+from ..arrays import over_rows
 from ..collective import Shard, as_shard, leading_axis
 from ..contract import Cost
 from ..random.feistel import permute, random_subset, round_words
@@ -303,7 +304,7 @@ def rows(items: PyTree, index: Array) -> PyTree:
 
 def _less_mean(terms: Array, real: Array, num: Array) -> Array:
     """The terms of items, an axis of their own, less the mean over the real ones; 0 for padding."""
-    real = real.reshape(-1, *[1] * (terms.ndim - 1))
+    real = over_rows(real, terms)
     mean = jnp.sum(jnp.where(real, terms, 0), axis=0) / num.astype(terms.dtype)
     return jnp.where(real, terms - mean, 0)
 

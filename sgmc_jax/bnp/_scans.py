@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from ..arrays import over_rows
 from ..collective import Collective, Shard
 from ..families import Family
 from ..random.feistel import random_subset
@@ -150,7 +151,7 @@ class RandomScan(AllPoints):
         before = before._replace(overflow=jnp.zeros_like(move.overflow))
         sums = optax.tree.add(before, own.comm.sum(gains))
         # what rounding has left of a cluster's sums is no part of an empty one's
-        left = lambda x: jnp.where(sums.counts.reshape(-1, *[1] * (x.ndim - 1)) > 0, x, 0)
+        left = lambda x: jnp.where(over_rows(sums.counts > 0, x), x, 0)
         return sums._replace(statistics=jax.tree.map(left, sums.statistics))
 
     def _ends(self, count: Any, shard: Shard, comm: Collective) -> Array:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Int, PyTree
 
 from .. import _checks, _tree
 from .._types import Data, Key, as_keys
+from ..arrays import over_rows
 from ..contract import SlotInfo
 from ..families import Family
 from ..processes import PitmanYor
@@ -67,7 +68,8 @@ class AuxiliaryMixture(BlockKernel):
         # the parameters of a cluster that the point leaves empty are the first auxiliary ones
         drawn = family.draw(jax.random.fold_in(key, i), family.zero_statistics(num, item))
         keep = (counts[old] == 0) & (jnp.arange(num) == 0)
-        fresh = jax.tree.map(lambda new, own: _where(keep, own[old], new), drawn, params)
+        ours = lambda new, own: jnp.where(over_rows(keep, new), own[old], new)
+        fresh = jax.tree.map(ours, drawn, params)
 
         one = jax.tree.map(lambda x: x[None], item)
         scores = lambda params: family.scores(params, one)[:, 0]
@@ -90,11 +92,6 @@ class AuxiliaryMixture(BlockKernel):
             jax.tree.map(put, params, fresh),
             overflow | (real & birth & ~jnp.any(free)),
         ), None
-
-
-def _where(rows: Array, x: Array, y: Array) -> Array:
-    """x in some rows of y."""
-    return jnp.where(rows.reshape(-1, *(1,) * (y.ndim - 1)), x, y)
 
 
 def auxiliary_mixture(

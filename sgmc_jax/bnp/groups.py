@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks
-from ..arrays import word_rows
+from ..arrays import over_rows, word_rows
 from ..collective import leading_axis
 
 
@@ -65,9 +65,7 @@ class Groups(NamedTuple):
         """The groups with zeros past their sizes, where not even NaN may be part of a sum."""
         present = self.present
 
-        def leaf(x: Any) -> Any:
-            return jnp.where(present.reshape(present.shape + (1,) * (x.ndim - 2)), x, 0)
-
+        leaf = lambda x: jnp.where(over_rows(present, x), x, 0)
         return self._replace(items=jax.tree.map(leaf, self.items))
 
     @classmethod

@@ -151,8 +151,7 @@ def slice_mixture(
             f"warm_start goes with batches and weights 'gibbs', got {warm_start=}, {batch_size=} "
             f"and {weights=}"
         )
-    if weights not in get_args(Weights):
-        raise ValueError(f"weights must be one of {get_args(Weights)}, got {weights!r}")
+    _checks.choice("weights", weights, get_args(Weights))
     scan: Scan = AllPoints() if batch_size is None else RandomScan(batch_size)
     if warm_start and batch_size is not None:
         scan = OnlineEM(batch_size, warm_start)

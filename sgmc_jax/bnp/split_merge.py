@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
-from ..arrays import Tiles, squared_distances
+from ..arrays import Tiles, over_rows, squared_distances
 from ..collective import Collective, Dist, as_shard
 from ..contract import SlotInfo, from_init
 from ..families import Family
@@ -150,8 +150,7 @@ class SplitMerge(Kernel):
         local = index - blocks.shard.start
         mine = (local >= 0) & (local < blocks.shard.capacity)
         rows = x[jnp.where(mine, local, 0)]
-        mine = mine.reshape(-1, *(1,) * (x.ndim - 1))
-        return self.comm.psum(jnp.where(mine, rows, 0))
+        return self.comm.psum(jnp.where(over_rows(mine, rows), rows, 0))
 
     def _unions(self, pairs: Pairs, blocks: Blocks, labels: Array) -> Unions:
         """The unions of the seeds' clusters, which no move of any pair changes."""

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
+from .. import _checks
 from .._checks import schedule
 from .._estimators import Estimate
 from .._types import Data, Kernel, Key, Keys, as_keys
@@ -137,7 +138,7 @@ class StochasticSlice(SliceMixture):
         """Sticks, their order, hyper-parameters and parameters, given the batch's clusters."""
         stick_key, swap_key, hyper_key, tail_key, param_key = jax.random.split(keys.noise, 5)
         step_size, stick_step_size = (
-            self._at(keys.count, h) for h in (self.step_size, self.stick_step_size)
+            self._at(keys.count, name) for name in ("step_size", "stick_step_size")
         )
         process, (hyper, local), counts = self.process, state.position, state.sums.counts
         order, (sticks, params) = state.order, state.gammas
@@ -171,13 +172,12 @@ class StochasticSlice(SliceMixture):
             gammas=(sticks, params),
         )
 
-    def _at(self, count: Any, step_size: Array | Callable) -> Array:
+    def _at(self, count: Any, name: str) -> Array:
         """A step size at the index of the step."""
-        if not callable(step_size):
-            return step_size
-        if count is None:
+        step_size = getattr(self, name)
+        if callable(step_size) and count is None:
             raise ValueError("a schedule of step sizes needs the step's index: run it by `sample`")
-        return step_size(count)
+        return _checks.scheduled(name, step_size, count)
 
     def _moved(
         self, key: Any, log_gammas: Array, shapes: Array, prior: Array, used: Array, h: Array

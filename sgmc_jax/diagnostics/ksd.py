@@ -256,10 +256,8 @@ def _check_match(positions: Any, scores: Any) -> None:
 def _check_options(
     c: Any, beta: Any, kind: str, statistic: str, block_size: int | None, count: int
 ) -> None:
-    if kind not in ("joint", "coordinate"):
-        raise ValueError(f"kind must be 'joint' or 'coordinate', got {kind!r}")
-    if statistic not in ("v", "u"):
-        raise ValueError(f"statistic must be 'v' or 'u', got {statistic!r}")
+    _checks.choice("kind", kind, ("joint", "coordinate"))
+    _checks.choice("statistic", statistic, ("v", "u"))
     least = 2 if statistic == "u" else 1
     if count < least:
         raise ValueError(f"positions needs at least {least} draws, got {count}")

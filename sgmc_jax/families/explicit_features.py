@@ -16,6 +16,7 @@ from .. import _checks
 from .._checks import scalar
 from .._estimators import Estimate, Estimator
 from .._types import split
+from ..arrays import over_rows
 from ..collective import Collective
 from ..random.slots import slot_normal
 from ..spaces import Euclidean
@@ -62,7 +63,8 @@ class ExplicitFeatures(FeatureFamily):
 
     def births(self, key: Any, params: PyTree, born: Array) -> PyTree:
         fresh = self.parameters(key, born.shape[0], None)
-        return jax.tree.map(lambda new, old: jnp.where(_like(born, old), new, old), fresh, params)
+        put = lambda new, old: jnp.where(over_rows(born, old), new, old)
+        return jax.tree.map(put, fresh, params)
 
     def marginalise(self, params: PyTree, instantiated: Array) -> PyTree:
         return params
@@ -198,7 +200,7 @@ class _Posterior(Estimator):
         """With one that is in use in place of the others, which may have no finite gradient: slots
         that a chain has grown by are 0."""
         one = jnp.argmax(self.active)
-        rows = lambda x: jnp.where(self.active.reshape(-1, *[1] * (x.ndim - 1)), x, x[one])
+        rows = lambda x: jnp.where(over_rows(self.active, x), x, x[one])
         return jax.tree.map(rows, params)
 
 
@@ -206,7 +208,7 @@ def _without_padding(rows: FeatureRows) -> FeatureRows:
     """With a real row in place of padding, whose items and entries are 0: a likelihood may have no
     finite gradient there."""
     one = jnp.argmax(rows.real)
-    real = lambda x: jnp.where(_like(rows.real, x), x, jnp.asarray(x)[one])
+    real = lambda x: jnp.where(over_rows(rows.real, x), x, jnp.asarray(x)[one])
     return FeatureRows(jax.tree.map(real, rows.items), real(rows.features.T).T, rows.real)
 
 
@@ -229,9 +231,7 @@ class _Slots(Euclidean):
     def gradient(self, x: PyTree, g: PyTree) -> PyTree:
         scaled = _times(1 / (1 + self.counts), g)
         some = self.counts > 0
-        return jax.tree.map(
-            lambda x: jnp.where(some.reshape(-1, *[1] * (x.ndim - 1)), x, 0), scaled
-        )
+        return jax.tree.map(lambda x: jnp.where(over_rows(some, x), x, 0), scaled)
 
     def normal(self, key: Any, x: PyTree) -> PyTree:
         # row k does not depend on how many follow: a chain may grow
@@ -245,11 +245,6 @@ class _Slots(Euclidean):
         return jnp.asarray(optax.tree.vdot(v, _times(1 + self.counts, v)))
 
 
-def _like(v: Array, x: Array) -> Array:
-    """A number a slot, of the dimensions of `x`."""
-    return v.reshape(-1, *(1,) * (x.ndim - 1))
-
-
 def _times(factor: Array, x: PyTree) -> PyTree:
     """`x` with a factor a slot."""
-    return jax.tree.map(lambda x: _like(factor, x).astype(x.dtype) * x, x)
+    return jax.tree.map(lambda x: over_rows(factor, x).astype(x.dtype) * x, x)

@@ -139,8 +139,7 @@ class LDA(TopicPrior):
             >>> kernel = scir(lda.counts(Given(total=1000), method="fresh"), step_size=0.1)
             >>> run = sample(jax.random.key(0), kernel, lda.start, batch, num_steps=3)
         """
-        if method not in ("table", "fresh"):
-            raise ValueError(f'method must be "table" or "fresh", got {method!r}')
+        _checks.choice("method", method, ("table", "fresh"))
         if method == "table" and draws != 1:
             raise ValueError(f'draws must be 1 for a table, got {draws}; method="fresh" averages')
         allocation = DocumentTopics(self, sweeps, burn_in, draws)

@@ -116,30 +116,36 @@ class NumpyroModel(Transformed):
     """
 
     shapes: Any = eqx.field(static=True)  # of the sites
-    told: tuple[str, ...] = eqx.field(static=True)  # deterministic sites
+    deterministic: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
-        self, density: NumpyroDensity, bijections: dict, point: dict, told: tuple[str, ...] = ()
+        self,
+        density: NumpyroDensity,
+        bijections: dict,
+        point: dict,
+        deterministic: tuple[str, ...] = (),
     ):
         super().__init__(density, bijections)
         self.shapes = tuple((name, jnp.shape(value)) for name, value in point.items())
-        self.told = told
+        self.deterministic = deterministic
 
     def constrain(self, position: Position) -> Position:
         sites = self.forward(position)
-        if not self.told:
+        if not self.deterministic:
             return sites
         lead, flat = self._flat(sites)
 
         def one(sites: Position) -> dict[str, Array]:
             found = self._density.deterministic(sites, self._density.blank())
-            return {name: found[name] for name in self.told}
+            return {name: found[name] for name in self.deterministic}
 
         told = jax.vmap(one)(flat)
         return sites | jax.tree.map(lambda x: x.reshape(*lead, *x.shape[1:]), told)
 
     def unconstrain(self, position: Position) -> Position:
-        return super().unconstrain({n: x for n, x in position.items() if n not in self.told})
+        return super().unconstrain(
+            {n: x for n, x in position.items() if n not in self.deterministic}
+        )
 
     def _flat(self, sites: Position) -> tuple[tuple[int, ...], Position]:
         """The leading axes of draws, and draws with one."""

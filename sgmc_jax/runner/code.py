@@ -33,7 +33,7 @@ def code_of(tree: PyTree) -> list[str]:
     return list(_of_tree(tree, {}))
 
 
-def told_of_code(tree: PyTree) -> dict[str, list[str]]:
+def code_by_version(tree: PyTree) -> dict[str, list[str]]:
     """`code_of`, under a key that names the Python whose bytecode it is."""
     return {f"code of functions, {VERSION}": code_of(tree)}
 

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from ..advice import remarks
+from ..arrays import over_rows
 from ..checkpoint import Checkpoint
 from ..contract import slot_infos
 from ..run import Run, RunInfo
@@ -189,7 +190,7 @@ class Host:
             return False
         going = self.chains.stopped() < 0
         for slots in infos:
-            ahead = going.reshape(going.shape + (1,) * (np.ndim(slots.active) - going.ndim))
+            ahead = over_rows(going, slots.active)
             most = max(most, int(np.max(np.where(ahead, slots.active, 0), initial=0)))
         return most > _CROWDED * self.chains.capacity
 

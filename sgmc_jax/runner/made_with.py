@@ -7,7 +7,7 @@ import jax
 from jaxtyping import PyTree
 
 from ..checkpoint import contents, fingerprint, shapes
-from .code import told_of_code
+from .code import code_by_version
 
 
 class MadeWith:
@@ -60,7 +60,7 @@ class MadeWith:
         if self.parts is None:
             return {} if self.digests is None else self.digests[0]
         kernel = self.parts[0]
-        return fingerprint(kernel=kernel, **told_of_code(kernel))
+        return fingerprint(kernel=kernel, **code_by_version(kernel))
 
     def _of_data(self) -> dict[str, str]:
         if self.parts is None:

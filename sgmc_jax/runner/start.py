@@ -17,7 +17,7 @@ from .._types import Kernel
 from ..checkpoint import contents, fingerprint
 from ..contract import from_init
 from ..run import Run
-from .code import told_of_code
+from .code import code_by_version
 from .keys import require_key_data
 from .keys import root as root_key
 from .stream import Resident, Stream, data_fingerprint
@@ -64,14 +64,14 @@ class Start:
             self.stacked = _is_stack(self.value, axis, num_chains)
         self.one = jax.tree.map(lambda x: x[0], self.value) if self.stacked else self.value
 
-    def told(self) -> list[Any]:
+    def contents(self) -> list[Any]:
         """What tells the start from others: its values, unless they follow from key and data."""
         if self.run is not None:
             return [self.num_steps, *contents(self.run.state)]
         return [0, *(contents(self.value) if self.function is None else [])]
 
 
-def told_apart(
+def identity_of_run(
     roots: Any,
     kernel: Kernel,
     functions: tuple,
@@ -80,7 +80,7 @@ def told_apart(
     settings: tuple,
 ) -> dict[str, str]:
     """What tells a run from others: from that of a checkpoint, or those of other processes."""
-    parts = told_of_code((kernel, *functions, start.function)) | {"position": start.told()}
+    parts = code_by_version((kernel, *functions, start.function)) | {"position": start.contents()}
     own = fingerprint(key=tuple(roots), kernel=kernel, settings=settings, **parts)
     return own | data_fingerprint(source)
 

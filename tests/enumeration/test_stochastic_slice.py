@@ -238,6 +238,9 @@ def test_bad_input():
     init, step = slice_mixture(PROCESS, FAMILY, 2, "scir", step_size=lambda count: 0.1)
     with pytest.raises(ValueError, match="needs the step's index"):
         step(KEY, init(KEY, None, DATA), DATA)
+    kernel = slice_mixture(PROCESS, FAMILY, 2, "scir", step_size=lambda count: jnp.full(2, 0.1))
+    with pytest.raises(ValueError, match=r"step_size\(count\) must be one number, got shape"):
+        sample(KEY, kernel, None, DATA, num_steps=1)
     kernel = slice_mixture(PROCESS, FAMILY, 5, "scir", step_size=0.1)
     with pytest.raises(ValueError, match="batch_size must be at most the number of items, 4"):
         sample(KEY, kernel, None, DATA, num_steps=1)

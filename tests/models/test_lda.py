@@ -92,7 +92,7 @@ def test_bad_input_is_refused():
             LDA(**{"num_topics": K, "vocabulary": V, "alpha": 0.3, "beta": 0.5} | kwargs)
     with pytest.raises(ValueError, match="length must be at least"):
         lda.documents(COUNTS, length=1)
-    with pytest.raises(ValueError, match='method must be "table" or "fresh", got'):
+    with pytest.raises(ValueError, match="method must be one of .*, got"):
         lda.counts(Uniform(2), method="saga")
     with pytest.raises(ValueError, match="draws must be 1 for a table, got 2"):
         lda.counts(Uniform(2), draws=2)

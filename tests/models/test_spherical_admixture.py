@@ -218,6 +218,12 @@ def test_chains_of_proportions_go_on_from_where_they_were():
     np.testing.assert_allclose(np.sum(estate.table.value, -1), 1, atol=1e-5)
 
 
+def test_a_schedule_of_several_step_sizes_is_refused():
+    kernel = SAM.variational(Uniform(4), lambda count: jnp.full((K, 1), 0.3))
+    with pytest.raises(ValueError, match=r"step_size\(count\) must be one number, got shape"):
+        sample(KEY, kernel, TOPICS, DOCUMENTS, num_steps=1)
+
+
 def test_stochastic_variational_inference_goes_up():
     kernel = SAM.variational(Uniform(4), 0.3)
     run = sample(KEY, kernel, TOPICS, DOCUMENTS, num_steps=100, record=lambda s, i: i.bound)

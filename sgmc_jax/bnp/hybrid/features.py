@@ -11,6 +11,7 @@ import optax
 from jaxtyping import Array, Bool, Int, PyTree
 
 from ..._types import Data
+from ...arrays import over_rows
 from ...collective import Dist, Shard, as_shard, leading_axis
 from ...families import FeatureFamily, FeatureRows
 from ...processes import FeatureProcess
@@ -213,8 +214,7 @@ def _rows(z: Array, blocks: Blocks) -> FeatureRows:
 
 def _of_slots(chosen: Bool[Array, " K"], params: PyTree) -> PyTree:
     """The parameters of some slots, zeros in others."""
-    spread = lambda x: chosen.reshape(-1, *(1,) * (x.ndim - 1))
-    return jax.tree.map(lambda x: jnp.where(spread(x), x, jnp.zeros_like(x)), params)
+    return jax.tree.map(lambda x: jnp.where(over_rows(chosen, x), x, jnp.zeros_like(x)), params)
 
 
 def _random_order(key: Any, mask: Bool[Array, " K"]) -> Int[Array, " K"]:

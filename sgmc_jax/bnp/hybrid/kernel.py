@@ -14,6 +14,7 @@ from jaxtyping import Array, Int, PyTree
 
 from ... import _checks, _tree
 from ..._types import Data, Kernel, Key, as_keys
+from ...arrays import over_rows
 from ...collective import Collective, Dist, Shard, leading_axis
 from ...contract import SlotInfo
 from .._starts import Starter, with_own_hyper
@@ -274,7 +275,7 @@ class Hybrid(BlockKernel):
             moved = model.off_star(now, anchors, z)
             off = blocks.real & (blocks.block != anchors.star)
             # given A, weights and parameters they are independent, of each other and of the sweep
-            z = jnp.where(off.reshape(-1, *(1,) * (z.ndim - 1)), moved, z)
+            z = jnp.where(over_rows(off, z), moved, z)
         sweep = partial(model.sweep, now, z)
         # where a schedule is exact, of rows that the move above has left as they were
         z, known = self.schedule.births(sweep, anchors, blocks, sums, given.count, z)

@@ -135,8 +135,8 @@ class Variational(Kernel):
     ) -> tuple[VariationalState, VariationalInfo]:
         keys = as_keys(key)
         count = state.count if keys.count is None else keys.count
-        step_size = self.step_size(count) if callable(self.step_size) else self.step_size
-        step_size = jnp.asarray(step_size).astype(state.concentration.dtype)
+        step_size = _checks.scheduled("step_size", self.step_size, count)
+        step_size = step_size.astype(state.concentration.dtype)
         means = _means(state.position, state.concentration)
         (batch, _, new), kept = self.kept.redraw(keys, state.kept, means, data)
         prior = self.model.prior(means)
