@@ -29,37 +29,50 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#3
 
 
 class Options(NamedTuple):
-    """One key, the size, the folders of data and of results."""
+    """One key, the size, the folders of data and of results, and what else was given."""
 
     key: Array
-    full: bool
+    size: str
     data_dir: Path
     out: Path
+    given: argparse.Namespace = argparse.Namespace()
+
+    @property
+    def full(self) -> bool:
+        return self.size == "full"
 
 
 def main(
-    parts: Sequence[str], package: str, what: str, arguments: Sequence[str] | None = None
+    parts: Sequence[str],
+    package: str,
+    what: str,
+    arguments: Sequence[str] | None = None,
+    *,
+    sizes: Sequence[str] = ("small", "full"),
+    add: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
 ) -> int:
     """Run the parts of an experiment that were asked for.
 
-    A part's `run(options)` yields its text again and again, with what it knows by then.
+    A part's `run(options)` yields its text again and again, with what it knows by then. `add` adds
+    arguments of the experiment's own.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {package}", description=what)
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(parts)}; all if none")
-    parser.add_argument("--size", choices=("small", "full"), default="small")
+    parser.add_argument("--size", choices=sizes, default="small")
     parser.add_argument("--seed", type=int, default=0, help="of the chains, not of the data")
     beside = Path(*package.split(".")) / "output"
     parser.add_argument("--out", type=Path, default=beside)
     parser.add_argument(
         "--data-dir", type=Path, default=Path(os.environ.get("SGMC_JAX_DATA", "data"))
     )
+    add(parser)
     given = parser.parse_args(arguments)
     for part in given.parts:
         if part not in parts:
             parser.error(f"parts must be some of {', '.join(parts)}, got {part!r}")
     given.out.mkdir(parents=True, exist_ok=True)
     key = jax.random.key(given.seed)
-    options = Options(key, given.size == "full", given.data_dir, given.out)
+    options = Options(key, given.size, given.data_dir, given.out, given)
     missing = 0
     for part in given.parts or parts:
         try:

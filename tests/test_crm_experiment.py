@@ -20,7 +20,7 @@ def test_a_problem_has_the_sizes_of_the_paper():
 def corpus(folder, num):
     from experiments.crm_slice.documents import corpus
 
-    return corpus(common.Options(KEY, False, folder, folder), "words", num)
+    return corpus(common.Options(KEY, "small", folder, folder), "words", num)
 
 
 def test_words_of_documents_are_held_out(tmp_path):

@@ -13,8 +13,8 @@ common = pytest.importorskip("experiments.common")
 KEY = jax.random.key(0)
 
 
-def options(folder, full=False):
-    return common.Options(KEY, full, folder, folder)
+def options(folder, size="small"):
+    return common.Options(KEY, size, folder, folder)
 
 
 def test_masses_of_a_law_of_angles():

@@ -5,6 +5,14 @@ import numpy as np
 import pytest
 
 
+def command(*arguments):
+    """`python -m experiments.scir`, at small size."""
+    from experiments.common import main
+    from experiments.scir.__main__ import PARTS, SIZES, add_arguments
+
+    return main(PARTS, "experiments.scir", "", arguments, sizes=SIZES, add=add_arguments)
+
+
 @pytest.mark.full
 @pytest.mark.optimised
 def test_distances_from_a_sparse_dirichlet():
@@ -15,8 +23,8 @@ def test_distances_from_a_sparse_dirichlet():
     counts, size = dirichlet.COUNTS["sparse"], dirichlet.SIZES["small"]
     for i, (n, bar) in enumerate([(10, 0.09), (100, 0.06), (500, 0.04)]):
         key = jax.random.fold_in(jax.random.key(0), i)
-        scir = dirichlet.run(key, "scir", counts, n, size)
-        sgrld = dirichlet.run(key, "sgrld", counts, n, size)
+        scir = dirichlet.draw(key, "scir", counts, n, size)
+        sgrld = dirichlet.draw(key, "sgrld", counts, n, size)
         assert scir.distances.mean() <= bar and scir.inside
         assert sgrld.distances.mean() > 3 * scir.distances.mean() and sgrld.inside
     exact = dirichlet.exact(jax.random.key(1), counts, size).distances
@@ -61,13 +69,25 @@ def test_the_msweb_command_writes_its_tables_and_picture(tmp_path, monkeypatch):
         monkeypatch.setattr(msweb, name, value)
     grids = {name: steps[:1] for name, steps in msweb.GRIDS.items()}
     monkeypatch.setitem(msweb.SIZES, "small", msweb.Size(12, 2, grids))
-    arguments = ["--size", "small", "--data-dir", str(tmp_path), "--out", str(tmp_path)]
-    assert msweb.main(arguments) == 0
+    assert command("msweb", "--data-dir", str(tmp_path), "--out", str(tmp_path)) == 0
     exact, batches, *stochastic = (tmp_path / "msweb.md").read_text().splitlines()[2:6]
     assert (tmp_path / "figure4b.png").exists() and len(stochastic) == 2
     found = [float(line.split("|")[5]) for line in (exact, batches)]
     assert abs(found[0] - found[1]) < 0.5 and all(f < 0 for f in found)
     assert all("NO" in line for line in stochastic)  # a grid of one has no inside
+
+
+@pytest.mark.full
+def test_the_dirichlet_command_writes_its_table_and_pictures(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    from experiments.scir import dirichlet
+
+    size = dirichlet.Size((10, 100), np.array([0.03, 0.1, 0.3]), 2)
+    monkeypatch.setitem(dirichlet.SIZES, "small", size)
+    assert command("dirichlet", "--out", str(tmp_path)) == 0
+    table = (tmp_path / "dirichlet.md").read_text().splitlines()
+    assert len(table) == 2 + 2 * 2 * 3 and [line.count("|") for line in table] == [8] * 14
+    assert (tmp_path / "figure1.png").exists() and (tmp_path / "figure2.png").exists()
 
 
 def corpora(folder):
@@ -115,9 +135,9 @@ def test_the_topics_command_writes_its_table_and_picture(tmp_path, monkeypatch):
 
     corpora(tmp_path)
     monkeypatch.setitem(topics.SIZES, "small", topics.Size(None, 10, 2, 20, (1, 4), 2, 2))
-    arguments = ["--size", "small", "--data-dir", str(tmp_path), "--out", str(tmp_path / "out")]
+    arguments = ["--data-dir", str(tmp_path), "--out", str(tmp_path / "out")]
     arguments += ["--corpus", "abstracts", "--samplers", "scir", "collapsed"]
-    assert topics.main(arguments) == 0
+    assert command("topics", *arguments) == 0
     table = (tmp_path / "out" / "topics.md").read_text().splitlines()
     assert len(table) == 2 + 2 and (tmp_path / "out" / "topics.png").exists()
     assert all(float(line.split("|")[-2]) < 1.3 for line in table[2:])

@@ -54,4 +54,4 @@ def test_missing_data_is_named(name, file, tmp_path):
 
     part = import_module(f"experiments.sgmcmc_review.{name}")
     with pytest.raises(SystemExit, match=f"{file} is missing: put M.* --data-dir or SGMC_JAX_DATA"):
-        next(part.run(common.Options(KEY, False, tmp_path, tmp_path)))
+        next(part.run(common.Options(KEY, "small", tmp_path, tmp_path)))

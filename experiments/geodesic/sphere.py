@@ -72,6 +72,7 @@ def picture(path: Path, points: Float[np.ndarray, "n 3"], most: int = 2_500) -> 
     inside = x**2 + y**2 <= 1
     z = np.sqrt(np.where(inside, 1 - x**2 - y**2, 0))
     seen = np.stack([x, y, z], -1) @ frame
+    seen /= np.linalg.norm(seen, axis=-1, keepdims=True)  # what is outside is not shown
     density = np.exp(np.asarray(log_density(jnp.asarray(seen, jnp.float32)), float))
     figure, ax = plt.subplots(figsize=(4, 4), layout="constrained")
     image = np.where(inside, np.sqrt(density), np.nan)

@@ -1,16 +1,22 @@
-"""Two Dirichlet posteriors, the samplers on them, and the distance of their draws."""
+"""Figures 1 and 2 of the SCIR paper: two Dirichlet posteriors, and how far samplers are off."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from sgmc_jax import Epoch, Minibatch, Summand, rosenblatt_ks, sample, scir, sgrld_simplex
 from sgmc_jax.random import log_gamma
+
+from ..common import Options
+from ..common import table as markdown
+from . import pictures
 
 PRIOR = 0.1
 COUNTS = {
@@ -19,6 +25,7 @@ COUNTS = {
 }
 SAMPLERS = {"scir": scir, "sgrld": sgrld_simplex}
 BURN_IN, DRAWS = 1_000, 1_000
+BOX_BATCH = 10  # the batch size of figure 1
 
 
 class Size(NamedTuple):
@@ -47,7 +54,7 @@ class Result(NamedTuple):
     draws: Float[np.ndarray, "seed draw d"]
 
 
-def run(key: Array, sampler: str, counts: np.ndarray, batch_size: int, size: Size) -> Result:
+def draw(key: Array, sampler: str, counts: np.ndarray, batch_size: int, size: Size) -> Result:
     """One sampler at one batch size: every step size, from draws of the prior."""
     items = np.repeat(np.eye(len(counts), dtype=np.float32), counts, axis=0)
     prior = jnp.full(len(counts), PRIOR)
@@ -83,3 +90,41 @@ def exact(key: Array, counts: np.ndarray, size: Size) -> Result:
     shape = jnp.broadcast_to(PRIOR + jnp.asarray(counts), (size.seeds, DRAWS, len(counts)))
     draws = np.asarray(log_gamma(key, shape))
     return Result(np.nan, True, rosenblatt_ks(draws, PRIOR + counts, log=True), draws)
+
+
+def posterior(
+    key: Array, counts: np.ndarray, size: Size
+) -> Iterator[tuple[tuple[str, int], Result]]:
+    """Every sampler at every batch size; the exact one, which has none, is repeated."""
+    truth = exact(jax.random.fold_in(key, len(size.batch_sizes)), counts, size)
+    for i, n in enumerate(size.batch_sizes):
+        yield ("exact", n), truth
+        for j, sampler in enumerate(SAMPLERS):
+            part = jax.random.fold_in(jax.random.fold_in(key, i), j)
+            yield (sampler, n), draw(part, sampler, counts, n, size)
+
+
+def table(results: dict[str, dict[tuple[str, int], Result]]) -> str:
+    """One line for each posterior, sampler and batch size."""
+    header = "posterior,sampler,batch,step size,in the grid,mean distance,of the seeds".split(",")
+    rows = []
+    for name, runs in results.items():
+        for (sampler, n), found in sorted(runs.items()):
+            tuned = f"{found.step_size:.2g}", "yes" if found.inside else "NO"
+            chosen = ("-", "-") if sampler == "exact" else tuned
+            seeds = ", ".join(f"{d:.3f}" for d in found.distances)
+            rows.append([name, sampler, n, *chosen, f"{found.distances.mean():.4f}", seeds])
+    return markdown(header, rows)
+
+
+def run(options: Options) -> Iterator[str]:
+    """A table, figure1.png and figure2.png."""
+    size, results = SIZES.get(options.size, SIZES["full"]), {name: {} for name in COUNTS}
+    keys = jax.random.split(options.key, len(COUNTS))
+    for key, (name, counts) in zip(keys, COUNTS.items()):
+        for case, found in posterior(key, counts, size):
+            results[name][case] = found
+            yield table(results)
+    boxes = {name: results["sparse"][name, BOX_BATCH] for name in (*SAMPLERS, "exact")}
+    pictures.draw_boxes(boxes, options.out / "figure1.png")
+    pictures.draw_distances(results, options.out / "figure2.png")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +17,8 @@ from sgmc_jax import sample, scan_kernel
 from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
 
 from .. import common
-from ..common import active
+from ..common import Options, active
+from . import pictures
 
 USERS, PAGES = 32_711, 294
 BATCH, START = 4_000, 20  # users in a batch, clusters to begin with
@@ -113,7 +111,7 @@ def recorder(visits: Visits) -> Callable:
     return record
 
 
-def run(
+def chains(
     key: Any,
     sampler: str,
     visits: Visits,
@@ -125,7 +123,7 @@ def run(
     steps = steps_a_pass(sampler)
     start = lambda key: jax.random.randint(key, (USERS,), 0, START)
 
-    def chains(passes: int) -> Any:
+    def passes_of(passes: int) -> Any:
         return sample(
             key,
             make(sampler, step_size),
@@ -137,7 +135,7 @@ def run(
             record=record,
         )
 
-    run, early = chains(size.passes), chains(EARLY)
+    run, early = passes_of(size.passes), passes_of(EARLY)
     logs, active = (np.asarray(x) for x in run.trace)
     tune, test = np.split(logs, [len(visits.tune)], axis=2)
     last = slice(-size.passes // 3, None)
@@ -234,42 +232,16 @@ def table(
     return "\n".join(lines) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it all."""
-    from tqdm.auto import tqdm
-
-    from . import pictures
-
-    parser = argparse.ArgumentParser(prog="python -m experiments.scir.msweb", description=__doc__)
-    parser.add_argument("--data-dir", type=Path, default=os.environ.get("SGMC_JAX_DATA"))
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "output")
-    parser.add_argument("--size", choices=SIZES, default="full")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
-    if options.data_dir is None:
-        parser.error("the folder of msweb.npz is needed: --data-dir, or SGMC_JAX_DATA")
-    visits, size, key = load(options.data_dir), SIZES[options.size], jax.random.key(options.seed)
-    options.out.mkdir(parents=True, exist_ok=True)
-    record = recorder(visits)
-    with tqdm(total=2 + sum(map(len, size.grids.values()))) as bar:
-
-        def one(*args: Any) -> Result:
-            bar.update()
-            return run(key, *args)
-
-        exact = {name: one(name, visits, size, record) for name in (FULL, BATCHED)}
-        grids = {
-            name: [one(name, visits, size, record, float(h)) for h in steps]
-            for name, steps in size.grids.items()
-        }
+def run(options: Options) -> Iterator[str]:
+    """Two tables and figure4b.png."""
+    size = SIZES.get(options.size, SIZES["full"])
+    visits = load(options.data_dir)
+    one = partial(chains, options.key, visits=visits, size=size, record=recorder(visits))
+    exact = {name: one(name) for name in (FULL, BATCHED)}
+    grids = {
+        name: [one(name, step_size=float(h)) for h in steps] for name, steps in size.grids.items()
+    }
     results = exact | {name: tuned(runs) for name, runs in grids.items()}
     seconds = seconds_a_pass(results, visits)
     pictures.draw_predictives(results, seconds, options.out / "figure4b.png")
-    text = table(results, seconds, grids)
-    (options.out / "msweb.md").write_text(text)
-    print(f"\n{text}\nIn {options.out}: msweb.md, figure4b.png")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    yield table(results, seconds, grids)

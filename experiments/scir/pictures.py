@@ -12,13 +12,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 
-from . import msweb  # noqa: E402
-from .dirichlet import Result  # noqa: E402
-
 COLOURS = {"scir": "#0072b2", "sgrld": "#d55e00", "exact": "#333333"}
 
 
-def draw_boxes(results: dict[str, Result], path: Path) -> None:
+def draw_boxes(results: dict[str, Any], path: Path) -> None:
     """The fifth component of the sparse posterior, on the log scale."""
     figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
     values = []
@@ -35,7 +32,7 @@ def draw_boxes(results: dict[str, Result], path: Path) -> None:
     plt.close(figure)
 
 
-def draw_distances(results: dict[str, dict[tuple[str, int], Result]], path: Path) -> None:
+def draw_distances(results: dict[str, dict[tuple[str, int], Any]], path: Path) -> None:
     """The distance of every seed against the share of the data in a batch."""
     figure, axes = plt.subplots(1, len(results), figsize=(10, 4), layout="constrained", sharey=True)
     for ax, (posterior, runs) in zip(axes, results.items()):
@@ -54,9 +51,7 @@ def draw_distances(results: dict[str, dict[tuple[str, int], Result]], path: Path
     plt.close(figure)
 
 
-def draw_predictives(
-    results: dict[str, msweb.Result], seconds: dict[str, float], path: Path
-) -> None:
+def draw_predictives(results: dict[str, Any], seconds: dict[str, float], path: Path) -> None:
     """The mean log predictive of the held-out users against time and passes, a line a seed.
 
     `seconds` are those of a pass.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,7 +17,8 @@ from jaxtyping import Array, Float
 from sgmc_jax import Epoch, Kernel, PolynomialDecay, sample, scir, sgrld_simplex
 from sgmc_jax.models import LDA
 
-from ..common import Missing
+from ..common import Missing, Options
+from ..common import table as markdown
 from . import pictures
 from .corpora import CORPORA, Corpus
 
@@ -162,7 +161,7 @@ def _perplexities(
     return np.array([[one(chain, last) for last in passes] for chain in draws])
 
 
-def run(
+def curves(
     key: Array, corpus: Corpus, size: Size, samplers: Sequence[str]
 ) -> Iterator[tuple[str, Curve]]:
     """Some samplers on one corpus, one after the other; tomotopy only if it is installed."""
@@ -182,7 +181,7 @@ def table(results: dict[str, dict[str, Curve]], size: Size) -> str:
     """One line for each corpus and sampler."""
     header = ["corpus", "sampler", "step size", "in the grid", "s / pass"]
     header += [f"pass {p}" for p in size.passes] + ["/ collapsed"]
-    lines = [header, ["---"] * len(header)]
+    rows = []
     for corpus, curves in results.items():
         exact = curves["collapsed"].perplexity[:, -1].mean() if "collapsed" in curves else np.nan
         for name, found in curves.items():
@@ -194,29 +193,23 @@ def table(results: dict[str, dict[str, Curve]], size: Size) -> str:
                 *(f"{p:,.0f}" for p in mean),
                 f"{mean[-1] / exact:.3f}",
             ]
-            lines.append([corpus, name, *(chosen if tuned else ["", ""]), *values])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+            rows.append([corpus, name, *(chosen if tuned else ["", ""]), *values])
+    return markdown(header, rows)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it all."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.scir.topics", description=__doc__)
-    parser.add_argument("--data-dir", type=Path, default=os.environ.get("SGMC_JAX_DATA"))
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "output")
-    parser.add_argument("--size", choices=SIZES, default="full")
-    parser.add_argument("--corpus", choices=CORPORA, help="one of the two; by default both")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which curves of topics to draw."""
+    parser.add_argument("--corpus", choices=CORPORA, help="of topics, one of the two")
     parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=SAMPLERS)
     parser.add_argument("--seeds", type=int, help="how many; by default those of the size")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(arguments)
-    if options.data_dir is None:
-        parser.error("--data-dir or SGMC_JAX_DATA must name the folder of the corpora")
-    size = SIZES[options.size]
-    size = size._replace(seeds=options.seeds or size.seeds)
-    options.out.mkdir(parents=True, exist_ok=True)
-    results = {}
+
+
+def run(options: Options) -> Iterator[str]:
+    """A table and topics.png, of the corpora that are there."""
+    given, size, results = options.given, SIZES[options.size], {}
+    size = size._replace(seeds=given.seeds or size.seeds)
     for i, name in enumerate(CORPORA):
-        if options.corpus not in (None, name):
+        if given.corpus not in (None, name):
             continue
         try:
             corpus = CORPORA[name](options.data_dir, size.documents, size.held_out)
@@ -225,20 +218,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         words = (corpus.train >= 0).sum()
         print(f"{name}: {len(corpus.train):,} documents, {words:,} words of {corpus.vocabulary:,}")
-        key = jax.random.fold_in(jax.random.key(options.seed), i)
         results[name] = {}
-        for sampler, found in run(key, corpus, size, options.samplers):
+        for sampler, found in curves(
+            jax.random.fold_in(options.key, i), corpus, size, given.samplers
+        ):
             results[name][sampler] = found
             print(f"{sampler}: {found.perplexity.mean(axis=0).round()}", flush=True)
-            # at once: a stopped run keeps what is done
-            (options.out / "topics.md").write_text(table(results, size))
+            yield table(results, size)
     if not results:
-        return 1
-    print(table(results, size))
+        raise Missing("no corpus is there")
     pictures.draw_topics(results, size.passes, options.out / "topics.png")
-    print(f"In {options.out}: topics.md, topics.png")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
