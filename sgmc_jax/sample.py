@@ -128,10 +128,10 @@ def sample(
         position: one position for all chains; or, with `position_axis=0`, one for each; or a
             function `key -> position`, for dispersed starts; or `None`, for kernels that know where
             to begin (most of `bnp`); or a `Run`, to go on where it ended (`run.extend` joins the
-            two); with other data or another gradient it is taken at its positions alone (data are
-            told apart by their values, functions by their code; an array that was written to in
-            place is taken for the same). A module (of Equinox, say) is a position, and is never
-            called.
+            two); with other data, or of another target, it is taken at its positions alone (see
+            `Kernel.made_with`; data are told apart by their values, functions by their code; an
+            array that was written to in place is taken for the same). A module (of Equinox, say) is
+            a position, and is never called.
         data: a pytree of arrays, or of frames and series of pandas, with one leading item axis, or
             `None`; or, for kernels whose batcher is `Given`, a function `i -> batch`, an iterator
             of batches, or what gives one for each pass, a function without arguments or a loader.
@@ -160,7 +160,8 @@ def sample(
             `None` if they have not. Need not be said where their shapes tell that they have not.
         progress: show a bar, with a title if it is a string (needs tqdm).
         checkpoint: a folder; each chunk is saved there, and a run found there is resumed, if its
-            key, kernel, start, data (of a stream the first batch) and settings are these.
+            key, kernel, start, data (of a stream the first batch) and settings are these; what
+            differs is named.
         on_error: `"flag"` marks chains that turn non-finite in `info.finite` and freezes them at
             their last finite state; `"raise"` raises.
 
@@ -219,8 +220,8 @@ def sample(
     )
     processes, prints = Processes(engine), {}
     if checkpoint is not None or processes.several:
-        static = (plan.settings, num_chains and int(num_chains), int(burn_in), plan.thin)
-        prints = identity_of_run(roots, kernel, (record, reduce), start, source, static)
+        settings = plan.settings | {"num_chains": str(num_chains), "burn_in": str(burn_in)}
+        prints = identity_of_run(roots, kernel, (record, reduce), start, source, settings)
         processes.require_same(prints, int(num_steps), chunk, on_error, checkpoint is None)
     layout = Layout(engine, over, num_chains, kernel_axis == 0, plan.has_slots, chains_at_once)
     made_with = MadeWith(kernel.made_with(), None if plan.streamed else as_arrays(data))

@@ -26,8 +26,10 @@ class Summary(NamedTuple):
         num_chains: the number of chains, those of all kernels.
         num_draws: the number of draws of each.
         num_stopped: how many chains turned non-finite, and stayed from then on where they were.
-        acceptance_rate: the mean acceptance probability, if the info has an `acceptance`.
-        excess_temperature: the mean of what the info tells by that name; see `SplittingInfo`.
+        acceptance_rate: the mean acceptance probability, if the info has an `acceptance`; of
+            several kernels the least.
+        excess_temperature: the mean of what the info tells by that name, of several kernels the
+            largest; see `SplittingInfo`.
         remarks: what speaks against the run, and what to do about it.
 
     Example: made by hand; a `Run` has it by `summary`.

@@ -34,9 +34,11 @@ class Plan(NamedTuple):
     comm: Collective
 
     @property
-    def settings(self) -> tuple:
-        """What must agree for a run to be continued: devices may be others."""
-        return self._replace(comm=None, num_rows=None, num_items=None, whole_blocks=False)  # type: ignore[arg-type]
+    def settings(self) -> dict[str, Any]:
+        """What must agree for a run to be continued, by name: devices may be others."""
+        names = "record", "reduce", "thin", "share_batch"
+        told = {name: getattr(self, name) for name in names}
+        return told | {"kind of key": self.impl, "streamed data": self.streamed}
 
 
 class Carry(NamedTuple):

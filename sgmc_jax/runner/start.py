@@ -77,11 +77,11 @@ def identity_of_run(
     functions: tuple,
     start: Start,
     source: Resident | Stream,
-    settings: tuple,
+    settings: dict[str, Any],
 ) -> dict[str, str]:
     """What tells a run from others: from that of a checkpoint, or those of other processes."""
     parts = code_by_version((kernel, *functions, start.function)) | {"position": start.contents()}
-    own = fingerprint(key=tuple(roots), kernel=kernel, settings=settings, **parts)
+    own = fingerprint(key=tuple(roots), kernel=kernel, **settings, **parts)
     return own | data_fingerprint(source)
 
 
