@@ -124,7 +124,7 @@ def schedule(name: str) -> Callable[[Any], Array | Callable]:
     return partial(as_schedule, name)
 
 
-def scheduled(name: str, value: Any, count: Array) -> Array:
+def scheduled(name: str, value: Any, count: Array | None) -> Array:
     """What a schedule, or a number, is at a step: one number, or it would be one a coordinate."""
     if callable(value):
         return one_number(f"{name}(count)", value(count))

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Num
 
 from ..random.words import uniform, word_keys, word_pair
 
@@ -114,10 +114,10 @@ def _(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
 def word_counts(
     words: Int[Array, "n l"],
     topics: Int[Array, "n l"],
-    weight: Float[Array, " n"],
+    weight: Float[Array, " n"] | Bool[Array, " n"],
     num_topics: int,
     vocabulary: int,
-) -> Float[Array, "k v"]:
+) -> Num[Array, "k v"]:
     """How often each word has each topic, each document counted by its weight.
 
     If that is a truth they are whole numbers: one more than 2^24 is 2^24 in float32.

@@ -15,6 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 
 def main(address, rank, folder):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
     jax.distributed.initialize(address, num_processes=2, process_id=rank)
     from sgmc_jax import (
         AllReduce,
