@@ -194,15 +194,9 @@ class LDA(TopicPrior):
         Reference:
             Wallach et al. (2009), Evaluation methods for topic models, section 5.1.
         """
-        _checks.random_key(key)
-        check_topics("log_topics", log_topics, self.num_topics, self.vocabulary)
-        check_documents(documents, self.vocabulary)
+        settings = self._checked(key, log_topics, documents, burn_in, draws)
         if np.all(np.sum(np.asarray(documents) >= 0, axis=1) < 2):
             raise ValueError("documents must have some with two words or more, to be halved")
-        _checks.whole("burn_in", burn_in, 0)
-        _checks.whole("draws", draws)
-        log_topics = jnp.reshape(log_topics, (-1, self.num_topics, self.vocabulary))
-        settings = (log_topics, jnp.asarray(documents), int(burn_in), int(draws))
         return float(perplexity(self, key, *settings))
 
     def transform(
@@ -242,11 +236,18 @@ class LDA(TopicPrior):
             >>> bool(shares[0, 0] > 0.8), shares[1].tolist()
             (True, [0.5, 0.5])
         """
+        return mean_proportions(
+            self, key, *self._checked(key, log_topics, documents, burn_in, draws)
+        )
+
+    def _checked(
+        self, key: Any, log_topics: Array, documents: Array, burn_in: int, draws: int
+    ) -> tuple[Array, Array, int, int]:
+        """Draws of topics on one axis, documents and numbers, if they fit."""
         _checks.random_key(key)
         check_topics("log_topics", log_topics, self.num_topics, self.vocabulary)
         check_documents(documents, self.vocabulary)
         _checks.whole("burn_in", burn_in, 0)
         _checks.whole("draws", draws)
         log_topics = jnp.reshape(log_topics, (-1, self.num_topics, self.vocabulary))
-        settings = (log_topics, jnp.asarray(documents), int(burn_in), int(draws))
-        return mean_proportions(self, key, *settings)
+        return log_topics, jnp.asarray(documents), int(burn_in), int(draws)

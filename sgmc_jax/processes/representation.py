@@ -135,44 +135,44 @@ class OwnSeries(Representation):
     """See `Representation.from_functions`."""
 
     may_end = True  # as tau does in floating numbers, where no later weight is above zero
-    function: Callable
-    sample: Callable
-    log_density: Callable
-    number: Callable | None
-    size: Array | None
+    own_tau: Callable
+    own_sample_v: Callable
+    own_logpdf_v: Callable
+    own_exposure: Callable | None
+    own_mass: Array | None
 
     def __init__(
         self, tau: Callable, sample_v: Callable, logpdf_v: Callable, exposure: Callable | None
     ):
-        self.function, self.sample, self.log_density = tau, sample_v, logpdf_v
-        self.number, self.size = exposure, None if exposure is None else jnp.ones(())
+        self.own_tau, self.own_sample_v, self.own_logpdf_v = tau, sample_v, logpdf_v
+        self.own_exposure, self.own_mass = exposure, None if exposure is None else jnp.ones(())
 
     @property
     def mass(self) -> Array | None:
-        return self.size
+        return self.own_mass
 
     def of_mass(self, mass: Any) -> Representation:
-        if self.number is None:
+        if self.own_exposure is None:
             return super().of_mass(mass)
-        return eqx.tree_at(lambda series: series.size, self, mass)
+        return eqx.tree_at(lambda series: series.own_mass, self, mass)
 
     def exposure(self, counts: Any, num_items: Any) -> Array:
-        if self.number is None:
+        if self.own_exposure is None:
             return super().exposure(counts, num_items)
-        return _returned.scalar("exposure", self.number(num_items))
+        return _returned.scalar("exposure", self.own_exposure(num_items))
 
     def log_tau(self, v: Array, g: Array) -> Array:
-        g = g if self.size is None else g / self.size
-        return jnp.log(jnp.vectorize(self.function)(v, g))
+        g = g if self.own_mass is None else g / self.own_mass
+        return jnp.log(jnp.vectorize(self.own_tau)(v, g))
 
     def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
         index = jnp.arange(jnp.zeros(shape, bool).size)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, index)
-        one = lambda key: _returned.scalar("sample_v", self.sample(key))
+        one = lambda key: _returned.scalar("sample_v", self.own_sample_v(key))
         return jax.vmap(one)(keys).reshape(shape)
 
     def logpdf_v(self, v: Array) -> Array:
-        return jnp.vectorize(self.log_density)(v)
+        return jnp.vectorize(self.own_logpdf_v)(v)
 
 
 class MeasureSeries(Representation):

@@ -296,7 +296,7 @@ def test_a_series_of_ones_own(x64):
     )
     v, g = jnp.asarray([0.3, 1.0, 4.0]), jnp.asarray([0.1, 2.0, 3.0])
     assert jnp.allclose(own.tau(v, g), known.tau(v, g))
-    parts = own.function, own.sample, own.log_density
+    parts = own.own_tau, own.own_sample_v, own.own_logpdf_v
     told = Representation.from_functions(*parts, lambda num: 1.0 * num)
     assert jnp.allclose(told.of_mass(2.5).tau(v, g), known.tau(v, g / 2.5))
     draws = own.sample_v(jax.random.key(0), (2, 3))
