@@ -168,6 +168,13 @@ def test_runs_are_kept_after_half_as_many_steps():
     assert np.asarray(done.trace) == pytest.approx(np.asarray(whole.trace), abs=1e-5)
 
 
+def test_the_picture_of_the_sphere_asks_for_densities_on_it_alone(tmp_path):
+    from experiments.geodesic import sphere
+
+    sphere.picture(tmp_path / "sphere.png", sphere.fibonacci(20))
+    assert (tmp_path / "sphere.png").is_file()
+
+
 @pytest.mark.full
 def test_parts_without_data(tmp_path):
     """Covariances that are exact by `gmc`, and draws that are where the density is."""
