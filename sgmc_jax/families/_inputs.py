@@ -75,7 +75,7 @@ def row(item: Any, dim: int) -> Float[Array, " d"]:
 
 def check_rows(data: Any, dim: int) -> None:
     """Raise unless the data are finite rows of size `dim`."""
-    data = data if hasattr(data, "shape") else np.asarray(data)
+    data = data if hasattr(data, "shape") else _checks.on_host("data", data)
     shape = jnp.shape(data)
     if shape[1:] != (dim,) and not (dim == 1 and len(shape) == 1):
         raise ValueError(f"data must be of shape (n, {dim}), got shape {shape}")

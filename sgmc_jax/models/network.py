@@ -55,8 +55,7 @@ class TwoLayerNetwork(eqx.Module):
         _checks.random_key(key)
         for name, number in (("inputs", inputs), ("hidden", hidden), ("outputs", outputs)):
             _checks.whole(name, number)
-        if not callable(activation):
-            raise TypeError(f"activation must be a function, got {type(activation).__name__}")
+        must_take(activation, "activation", ("x",))
         first, second = jax.random.split(key)
         self.first = jax.random.normal(first, (inputs, hidden)) / jnp.sqrt(inputs)
         self.first_bias = jnp.zeros(hidden)

@@ -75,6 +75,8 @@ def test_what_is_spoilt_was_good(name):
         ("ExpandedMean", "prior", lambda x: x),
         ("CountLikelihood.from_function", "log_prob", print),
         ("tune_decay", "position", object),
+        ("default_sampler", "data", (np.ones((20, 2)), np.ones((3, 2)))),
+        ("TwoLayerNetwork", "activation", object),
     ],
 )
 def test_what_was_found_is_refused(name, argument, value):
