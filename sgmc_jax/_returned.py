@@ -43,8 +43,9 @@ def same_form(x: PyTree, y: PyTree) -> bool:
 
 
 def numbers(what: str, value: PyTree) -> PyTree:
-    """`value`; raise unless every leaf is an array, or a number."""
-    if not _all_numbers(value):
+    """`value`; raise unless every leaf is an array of numbers, or a number; keys are none."""
+    keys = any(_is_extended(getattr(leaf, "dtype", None)) for leaf in jax.tree.leaves(value))
+    if keys or not _all_numbers(value):
         raise TypeError(f"{what} must return arrays or numbers, got {describe(value)}")
     return value
 

@@ -278,6 +278,7 @@ OTHERS = [
     Case("mode", lambda: find_mode(KEY, MODEL, ZERO, X, batcher=OwnBatcher(5)), FOR_A_KEY),
     Case("estimator", lambda: go(sgld(OwnEstimator(MODEL, Full()), 0.1)), f"OwnEst.*{FOR_A_KEY}"),
     Case("record", lambda: go(record=lambda state, info: "a"), "record must return arrays.*str"),
+    Case("record a key", lambda: go(record=lambda state, info: KEY), "record must return.*key"),
     Case("reduce", lambda: go(reduce=lambda state, info: "a"), "reduce must return arrays.*str"),
     Case("schedule", lambda: go(sgld(GRAD, lambda k: -0.1)), r"step_size\(0\).*-0.1", ValueError),
 ]

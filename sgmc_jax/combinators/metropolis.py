@@ -76,6 +76,7 @@ class Metropolis(Kernel):
         keys = as_keys(key)
         redraw_key, move_key, accept_key = jax.random.split(keys.noise, 3)
         start = self.redraw(redraw_key, state.inner)
+        _returned.like("redraw", start, state.inner, "the state")
         end, _ = self.kernel.step(Keys(move_key, keys.batch, keys.count), start, data)
         after, before = (_returned.scalar("energy", self.energy(state)) for state in (end, start))
         error = after - before

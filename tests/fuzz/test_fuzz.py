@@ -77,6 +77,8 @@ def test_what_is_spoilt_was_good(name):
         ("tune_decay", "position", object),
         ("default_sampler", "data", (np.ones((20, 2)), np.ones((3, 2)))),
         ("TwoLayerNetwork", "activation", object),
+        ("metropolis", "redraw", print),
+        ("Summand", "prior", jax.random.key(0)),
     ],
 )
 def test_what_was_found_is_refused(name, argument, value):
