@@ -512,9 +512,11 @@ _TESTS = {
         test_a_length_in_other_units_is_seen
         test_a_run_says_what_is_wrong_and_what_to_do[kernel0-args0-words0]
         test_a_run_says_what_is_wrong_and_what_to_do[kernel1-args1-words1]
+        test_a_run_says_what_is_wrong_and_what_to_do[kernel10-args10-words10]
         test_a_run_says_what_is_wrong_and_what_to_do[kernel3-args3-words3]
         test_a_run_says_what_is_wrong_and_what_to_do[kernel4-args4-words4]
         test_a_run_says_what_is_wrong_and_what_to_do[kernel5-args5-words5]
+        test_a_run_says_what_is_wrong_and_what_to_do[kernel6-args6-words6]
         test_a_summary_tells_the_temperature_and_chains_that_disagree
         test_kernels_that_cannot_tell_say_nothing
         test_the_excess_of_the_temperature
