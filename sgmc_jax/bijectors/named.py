@@ -154,6 +154,8 @@ def _named(name: str, support: str) -> Bijector:
         except ValueError:
             pass
         wanted = "two bounds, lower < upper" if num == 2 else "one bound, a finite number"
-        raise ValueError(f"{name} must have {wanted}, got {support!r}")
+        raise ValueError(f"{name} must have {wanted}, got {_checks.shown(support)}")
     bounded = "interval(a, b), greater_than(a), less_than(b)"
-    raise ValueError(f"{name} must be one of {', '.join(NAMES)}, {bounded}, got {support!r}")
+    raise ValueError(
+        f"{name} must be one of {', '.join(NAMES)}, {bounded}, got {_checks.shown(support)}"
+    )

@@ -55,7 +55,7 @@ def normal(key: Any, shape: tuple[int, ...] = (), dtype: Any = float) -> Float[A
 def check_shape(shape: Any) -> None:
     """Raise unless it is a tuple of lengths."""
     if not isinstance(shape, tuple):
-        raise TypeError(f"shape must be a tuple, got {shape!r}")
+        raise TypeError(f"shape must be a tuple, got {_checks.shown(shape)}")
     for length in shape:
         _checks.whole("a length of shape", length, 0)
 

@@ -123,7 +123,8 @@ def tune_decay(
     _checks.positive("decays", decays)
     arms = _checks.doubles("decays", decays).astype(kernel.decay.dtype)
     if arms.ndim != 1 or not arms.size:
-        raise ValueError(f"decays must be a sequence of one number or more, got {decays!r}")
+        got = _checks.shown(decays)
+        raise ValueError(f"decays must be a sequence of one number or more, got {got}")
     _checks.whole("num_steps", num_steps, 8)
     run, seen, half = position, [], num_steps // 2
     for decay in arms:

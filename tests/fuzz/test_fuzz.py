@@ -78,6 +78,7 @@ def test_what_is_spoilt_was_good(name):
         ("default_sampler", "data", (np.ones((20, 2)), np.ones((3, 2)))),
         ("TwoLayerNetwork", "activation", object),
         ("metropolis", "redraw", print),
+        ("tune_decay", "decays", np.ones((9, 3, 2))),
         ("Summand", "prior", jax.random.key(0)),
     ],
 )

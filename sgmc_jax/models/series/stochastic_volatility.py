@@ -72,7 +72,7 @@ class StochasticVolatility(NonlinearStateSpace):
             mean, scale = mean_prior
         except (TypeError, ValueError):
             raise TypeError(
-                f"mean_prior must be a pair (mean, scale), got {mean_prior!r}"
+                f"mean_prior must be a pair (mean, scale), got {_checks.shown(mean_prior)}"
             ) from None
         _checks.positive("mean_prior", scale)
         self.mean_prior = (_checks.as_real(mean, "mean_prior"), _checks.as_real(scale))
