@@ -1,12 +1,13 @@
 """The likelihood of clusters' counts in many groups: sums that must not be lost in larger ones."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import betaln, gammaln
 
 from sgmc_jax.bnp import BetaProcess
-from sgmc_jax.bnp.bnb import Failures
+from sgmc_jax.bnp.bnb import Failures, shapes
 from sgmc_jax.collective import Collective
 from sgmc_jax.special import log_rising_factorial
 
@@ -95,3 +96,21 @@ def test_the_number_of_clusters_by_quadrature():
     every = CONCENTRATION * np.exp(-CONCENTRATION * np.logaddexp(0, s))
     exact = np.sum(-np.expm1(log_absent) * every) * (s[1] - s[0])
     np.testing.assert_allclose(made().exposure(), exact, rtol=1e-3)
+
+
+def test_the_chance_of_no_item_of_few_groups():
+    """In float32, on both sides of where a series in A takes over: its second term is seen."""
+    size, log_theta = np.array([1.0, 2.0, 5.0]), np.linspace(-14, -0.1, 200)
+    A = CONCENTRATION * MASS * np.exp(log_theta)[:, None]
+    B = CONCENTRATION - A
+    exact = np.sum(betaln(A, B + size) - betaln(A, B), axis=1)
+    found = jax.jit(lambda x: made(failures=size).log_absent(x))(jnp.float32(log_theta))
+    np.testing.assert_allclose(found, exact, rtol=1e-3)
+
+
+def test_weights_that_float32_rounds_to_zero_or_one():
+    process = BetaProcess(np.float32(1.0), np.float32(CONCENTRATION))
+    counts, log_theta = jnp.array([[1, 0], [3, 2]]), jnp.array([-200.0, 0.0])
+    assert all(np.all(x > 0) for x in shapes(process, log_theta))
+    column = lambda: Failures.of(process, jnp.ones(2), Collective()).log_column
+    assert np.isfinite(jax.jit(lambda: column()(counts, None, log_theta))()).all()
