@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import betaln, logsumexp
-from scipy.stats import beta, kstest
+from scipy.stats import beta, gamma, kstest
 
 from sgmc_jax.bnp import _series_weights
 from sgmc_jax.bnp._series_weights import SeriesWeights
@@ -146,6 +146,20 @@ def test_weights_that_stay_as_the_measure_changes_are_seen(monkeypatch):
     monkeypatch.setattr(SeriesWeights, "retargeted", lambda self, shared: shared)
     with pytest.raises(AssertionError, match="standard errors"):
         check_retargeted()
+
+
+def test_points_that_walk_keep_their_law():
+    """theta = e^(-g) under Poisson counts: of density theta^(m - 1) e^(-n theta) below 1."""
+    have, num, size = 3, 5, 20_000
+    tau, constant = lambda v, g: jnp.exp(-g), lambda v: 0.0 * v
+    series = Representation.from_functions(tau, jax.random.uniform, constant)
+    own, law = SeriesWeights(series, Poisson()), gamma(have, scale=1 / num)
+    theta = law.ppf(law.cdf(1) * (np.arange(size) + 0.5) / size)
+    g = jnp.asarray(-np.log(theta), jnp.float32)
+    walk = lambda key: own._moved_points(key, series, jnp.full(size, have), num, jnp.ones(size), g)
+    moved = np.asarray(jax.jit(walk)(KEY)[1], float)
+    found = law.cdf(np.exp(-moved)) / law.cdf(1)
+    assert kstest(found, "uniform").pvalue > 1e-6 and np.mean(moved != g) > 0.5
 
 
 def test_a_place_that_tells_nothing_keeps_its_weight():
