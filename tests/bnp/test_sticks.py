@@ -228,3 +228,10 @@ def test_a_batch_of_one_moves_on_two_shards():
     run = sample(KEY, kernel, None, 0.1 * ITEMS[:, None], num_steps=200, engine=Vmap(2))
     moved = np.any(np.diff(run.trace.local["assignment"], axis=0) != 0, axis=0)
     assert moved.all()
+
+
+def test_the_shapes_of_empty_sticks():
+    """a + (K + e) d of the e-th empty one, after K = 2 clusters."""
+    process = PitmanYor(0.5, 0.3)
+    shapes = process._left_shapes(process.start(), jnp.array([True, False, True, False]))
+    np.testing.assert_allclose(shapes[jnp.array([1, 3])], [1.4, 1.7], rtol=1e-6)
