@@ -80,3 +80,8 @@ def test_one_column_and_many_rows():
 def test_it_refuses(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+def test_clusters_of_one_size_stay_in_their_order():
+    table = cluster_table([5, 3, 3, 5, 9, 9, 1], np.zeros((7, 1)))
+    assert table.names == ("3", "5", "9", "1")
