@@ -2,6 +2,7 @@
 
 import importlib
 import itertools
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -25,6 +26,7 @@ from sgmc_jax.bnp import (
 )
 from sgmc_jax.bnp.hybrid.anchors import draw_anchors
 from sgmc_jax.collective import Dist
+from sgmc_jax.families import FeatureRows
 from tests.enumeration import features as exact
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
@@ -398,3 +400,27 @@ def test_features_that_are_lost_as_they_are_demoted(monkeypatch):
 
     monkeypatch.setattr(LinearGaussian, "demote", forgetful)
     check_fails(schedule=Demotion())
+
+
+# ------------------------------------------------------------------------- parts of a sweep
+
+
+def test_a_feature_is_demoted_with_its_last_row_however_often_that_has_it():
+    """Its parameters are integrated out from then on."""
+    family, process = LinearGaussian(1, 1e-3, 1.0), GammaPoisson(1e-6)
+    atoms, entries = tail.Atoms(jnp.ones(2, bool), jnp.zeros(2)), jnp.array([[2, 0], [1, 3]])
+    rows = FeatureRows(entries.T @ jnp.ones((2, 1)), entries, jnp.ones(2, bool))
+    hyper, counts = process.start() | family.start(), entries.sum(1)
+    args = process, family, hyper, atoms, jnp.ones((2, 1)), counts, rows, 2
+    swept = lambda: tail.sweep_block(KEY, *args, num_sweeps=1, demote=True)
+    assert np.all(jax.jit(swept)()[1] == 0)
+
+
+def test_a_birth_that_finds_no_slot_is_told_of_though_it_is_refused():
+    turn = tail.Turn(None, None, jnp.array(3), jnp.ones(3, int), jnp.array(0.5), KEY)
+    refusing = SimpleNamespace(ratio=lambda proposal, params: jnp.array(-jnp.inf))
+    now = jnp.array([1, 0, 0])
+    for free, expected in [([False, True, False], True), ([True, True, True], False)]:
+        args = LINEAR, jnp.zeros((3, 2)), refusing, jnp.array(free), turn, now
+        entries, _, lost = tail._singletons(*args)
+        assert np.array_equal(entries, now) and bool(lost) == expected
