@@ -13,6 +13,7 @@ import sgmc_jax.bnp.hybrid.grouped as grouped
 import sgmc_jax.bnp.hybrid.hdp as hdp
 from sgmc_jax import sample
 from sgmc_jax.bnp import (
+    Anchored,
     Demotion,
     DirichletCategorical,
     Groups,
@@ -246,3 +247,50 @@ def test_births_where_the_weight_of_what_is_new_underflows():
     )
     assert np.isfinite(log_rest).all() and np.mean(log_rest < -88) > 0.5
     np.testing.assert_allclose(np.exp(log_w).sum(1) + np.exp(log_rest), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("schedule", [Anchored(), Demotion()])
+def test_clusters_without_items_weigh_nothing(schedule):
+    """What they weighed is among the weight of all that is new."""
+    kernel = make(schedule=schedule)
+
+    def step(state, key):
+        state, _ = kernel.step(key, state, GROUPS)
+        shared = state.position.shared
+        return state, (state.sums.counts, shared["weights"], shared["rest"])
+
+    keys = jax.random.split(KEY, 60)
+    run = jax.jit(lambda: jax.lax.scan(step, kernel.init(KEY, None, GROUPS), keys)[1])
+    counts, weights, rest = map(np.asarray, run())
+    assert np.all((weights > 0) == (counts > 0)) and len(np.unique(np.sum(counts > 0, axis=1))) > 1
+    np.testing.assert_allclose(weights.sum(1) + rest, 1, rtol=1e-5)
+
+
+def test_groups_that_are_padding_have_no_items_and_no_tables():
+    """Two blocks of three groups: the last group is a copy of the first."""
+    start = np.array([[0, 0], [1, 2], [3, 0]])
+    sums = jax.jit(lambda: make(blocks=2).init(KEY, start, GROUPS).sums)()
+    assert sums.counts.tolist() == sums.more.tables.tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
+
+
+def test_the_share_of_a_newborn_cluster():
+    """b of what is left, 1 - b = U^(1 / a)."""
+    hyper, u = {"concentration": jnp.float32(1.7)}, np.array([0.001, 0.3, 0.9])
+    atoms = grouped.Atoms(jnp.zeros(2, bool), jnp.log(jnp.array([0.6, 0.0])), jnp.log(0.4))
+    born = jax.vmap(lambda u: grouped._give_weight(hyper, atoms, 1, u))(jnp.asarray(u, jnp.float32))
+    np.testing.assert_allclose(born.weights[:, 1], 0.4 * (1 - u ** (1 / 1.7)), rtol=1e-5)
+    np.testing.assert_allclose(born.weights.sum(1) + born.rest, 1, rtol=1e-6)
+
+
+def test_an_item_off_the_block_does_not_count_itself():
+    """Groups of one item that says nothing choose by the weights alone, whatever they had."""
+    num, weights = 20_000, jnp.array([0.2, 0.6])
+    atoms = grouped.Atoms(jnp.ones(2, bool), jnp.log(weights), jnp.log(0.2))
+    params = NORMAL.draw(KEY, NORMAL.zero_statistics(2, jnp.zeros(1)))
+    params = jax.tree.map(jnp.zeros_like, params)
+    size, rank = jnp.ones(num, int), jnp.zeros(num, int)
+    uniforms = jax.random.uniform(KEY, (1, num, 1), minval=1e-7)
+    args = rank - 1, rank, jnp.zeros((num, 1, 1)), size, jnp.zeros((num, 1), int), uniforms
+    args = jnp.broadcast_to(args[0][:, None], (num, 2)), *args[1:]
+    labels = grouped.sweep_groups(NORMAL, PROCESS.start(), atoms, params, *args)
+    assert abs(np.mean(labels == 0) - 0.25) < 5.5 * np.sqrt(0.25 * 0.75 / num)
