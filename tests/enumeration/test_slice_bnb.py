@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import betaln, gammaln
-from scipy.stats import multivariate_normal
+from scipy.stats import kstest, multivariate_normal
 
 from sgmc_jax import Pmap, ShardMap, Vmap, cycle, gibbs, repeat, sample, thin
 from sgmc_jax._types import Kernel
@@ -179,6 +180,42 @@ def check_mass(failures=None):
     log += np.array([log_rates([2, 1], [2, 1], a, CONCENTRATION, failures, 0.0) for a in mass])
     law = weight * np.exp(log) * mass ** (PRIOR[0] - 1) * np.exp(-PRIOR[1] * mass)
     check_mean(found, [law @ mass, law @ mass**2] / law.sum(), 0.1)
+
+
+def test_rates_given_the_counts():
+    """theta ~ Beta(A + x, B + r), and pi ~ Gamma(r + x, rate 1 / theta)."""
+    kernel, shard, x, r, c = sliced(failures=0.7), as_shard(GROUPS), 2, 0.7, CONCENTRATION
+    groups = kernel._groups(jnp.float32(MASS), shard)
+    atoms, counts = SimpleNamespace(log_weight=jnp.log(jnp.full(1, 0.3))), jnp.full((1, 2), x)
+    drawn = lambda key: kernel._log_rates(key, groups, atoms, counts, shard)
+    rates = np.exp(jax.jit(jax.vmap(drawn))(jax.random.split(KEY, 20_000)), dtype=float)
+    A, all_ = c * MASS * 0.3 + x, c + r + x
+    first = (r + x) * A / all_
+    second = (r + x) * (r + x + 1) * A * (A + 1) / (all_ * (all_ + 1))
+    check_mean(np.stack([rates, rates**2], 1)[:, :, 0], np.array([[first], [second]]) * [1, 1], 0.1)
+
+
+def test_a_mass_of_its_law_keeps_it():
+    """That of `check_mass`, of more failures, in one redraw, by Kolmogorov's test; up to 1."""
+    failures, prior, grid = 20.0, (3.0, 0.5), (np.arange(50) + 0.5) / 50
+    log = [log_exposure(a, CONCENTRATION, failures) for a in grid]
+    log += np.array([log_rates([2, 1], [2, 1], a, CONCENTRATION, failures, 0.0) for a in grid])
+    law = np.exp(log) * grid ** (prior[0] - 1) * np.exp(-prior[1] * grid)
+    edges, below = np.linspace(0, 1, 51), np.append(0, np.cumsum(law) / law.sum())
+    kernel = sliced(mass_prior=prior, failures=failures, capacity=1)
+    state = SimpleNamespace(sums=SimpleNamespace(counts=jnp.array([3])))
+    series, shard = {"log_theta": jnp.log(jnp.full(1, 0.5)), "g": jnp.ones(1)}, as_shard(GROUPS)
+
+    def redrawn(key, mass):
+        shared = {"mass": mass, "series": series}
+        return kernel._redraw_mass(key, shared, jnp.array([[2, 1]]), state, shard)["mass"]
+
+    num = 2_500
+    mass = np.interp((np.arange(num) + 0.5) / num, below, edges)
+    found = jax.jit(jax.vmap(redrawn))(jax.random.split(KEY, num), jnp.float32(mass))
+    cdf = lambda x: np.interp(x, edges, below)
+    assert kstest(np.asarray(found, float), cdf).pvalue > 1e-6
+    assert np.mean(found != mass) > 0.5 and 0.9 < np.max(found) <= 1
 
 
 @full
