@@ -20,6 +20,8 @@ from sgmc_jax.bnp import (
     slice_crm,
     slice_features,
 )
+from sgmc_jax.collective import Dist
+from sgmc_jax.families import FeatureRows
 from sgmc_jax.processes import (
     Bernoulli,
     BetaPrimeProcess,
@@ -374,6 +376,26 @@ def check_shards(kernel, data, engine):
     assert np.array_equal(alone.local["features"], shared.local["features"])
     close = lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
     jax.tree.map(close, alone.shared, shared.shared)
+
+
+def test_all_rows_are_visited_some_at_a_time(monkeypatch):
+    """Seventy, 64 at once: the last part begins where some have been visited."""
+    index = lambda self, now, rows, index: (rows.features + index + 1, jnp.zeros((), bool))
+    monkeypatch.setattr(module, "_NUMBERS", 64 * 32)
+    monkeypatch.setattr(module, "_MOST_NUMBERS", 64 * 32)
+    monkeypatch.setattr(module.SliceCRM, "_sweep", index)
+    rows = FeatureRows(jnp.zeros((70, 2)), jnp.zeros((32, 70), int), jnp.ones(70, bool))
+    features, _ = sliced()._all_rows(None, rows, jnp.arange(70))
+    np.testing.assert_array_equal(features, np.broadcast_to(np.arange(1, 71), (32, 70)))
+
+
+def test_parameters_of_features_that_no_item_has_are_of_the_prior():
+    """Of a likelihood of one's own, whatever was in the slot before."""
+    kernel, data = sliced(0.7, explicit(), capacity=8), exact.X.astype(np.float32)
+    start = Dist({"parameters": jnp.full((8, 2), 1e4)}, {"features": jnp.ones((3, 1), bool)})
+    after = jax.jit(lambda: kernel.step(KEY, kernel.init(KEY, start, data), data)[0])()
+    parameters = np.asarray(after.position.shared["parameters"])
+    assert np.all(np.abs(parameters[1:]) < 10) and len(np.unique(parameters[1:])) == 14
 
 
 # ----------------------------------------------------------------------------------- the door
