@@ -1,7 +1,10 @@
 """Split-merge moves against all fifteen partitions of four points, alone and in cycles."""
 
+import importlib
+import itertools
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,7 +16,8 @@ from sgmc_jax.bnp import (
     hybrid_mixture,
     split_merge,
 )
-from tests.enumeration.partitions import check_partitions, exact, normal_marginal
+from sgmc_jax.bnp.hybrid.blocks import Blocks
+from tests.enumeration.partitions import KEY, check_partitions, exact, normal_marginal
 from tests.enumeration.test_mixture import NORMAL, PROCESSES, X
 from tests.laws.moments import fault_is_seen
 
@@ -63,6 +67,36 @@ def test_another_family():
     check_partitions(
         kernel, exact(process, marginal, counts), data, num_steps=1_000, tolerance=0.04
     )
+
+
+def test_the_law_of_all_divisions_adds_up_to_one():
+    """Of a union of six items, seeds on their own sides: sixteen divisions."""
+    kernel, module = moves("dp", proposals=1), importlib.import_module("sgmc_jax.bnp.split_merge")
+    blocks = Blocks.of(jnp.arange(6.0)[:, None], 1, kernel.comm)
+    pairs = module.Pairs(jnp.array([[0, 5]]), jnp.array([[0, 1]]), jnp.ones(1, bool))
+
+    def log_law(labels):
+        unions = kernel._unions(pairs, blocks, labels)
+        index = unions.tiles.take(blocks.index)
+        logits = jnp.array([9.0, 0.3, -1.2, 2.0, 0.7, -9.0])[index]
+        return kernel._sides(KEY, blocks, pairs, unions, logits, labels)[1][0]
+
+    divided = np.array([(0, *sides, 1) for sides in itertools.product((0, 1), repeat=4)])
+    each = jax.jit(jax.vmap(log_law))(jnp.asarray(divided))
+    np.testing.assert_allclose(np.exp(each).sum(), 1, rtol=1e-5)
+
+
+def test_a_pair_is_judged_by_as_many_clusters_as_earlier_pairs_have_left():
+    """Of three the first pair merges two; a split is then taken with e^gain (a + 2 d)."""
+    kernel, module = moves("py"), importlib.import_module("sgmc_jax.bnp.split_merge")
+    pairs = module.Pairs(jnp.zeros((2, 2), int), jnp.array([[0, 1], [2, 2]]), jnp.ones(2, bool))
+    gain, occupied = jnp.array([-100.0, np.log(0.3)]), jnp.arange(8) < 3
+    hyper = PROCESSES["py"].start()
+    decide = lambda key: kernel._decide(key, hyper, pairs, gain, occupied)[1]
+    info = jax.jit(jax.vmap(decide))(jax.random.split(jax.random.key(0), 20_000))
+    assert np.all(info.merges == 1)
+    share = 0.3 * (0.8 + 2 * 0.3)
+    assert abs(np.mean(info.splits) - share) < 5.5 * np.sqrt(share * (1 - share) / 20_000)
 
 
 # ------------------------------------------------------------------------------ in a cycle
