@@ -185,6 +185,40 @@ def test_batches_have_on_average_the_shapes_of_all_points():
     check_mean(params, PRIOR + np.eye(4)[LABELS].T @ WORDS, 0.1)
 
 
+def test_the_shapes_of_sticks():
+    """1 - d + m_j and a + j d + sum_{l>j} m_l, j from one."""
+    process = PitmanYor(0.5, 0.1)
+    first, second = process.stick_shapes(process.start(), jnp.array([4.0, 5.0, 3.0, 0.0]))
+    np.testing.assert_allclose(first, [4.9, 5.9, 3.9, 0.9], rtol=1e-6)
+    np.testing.assert_allclose(second, [8.6, 3.7, 0.8, 0.9], rtol=1e-6)
+
+
+def begun(kernel, labels):
+    """A state of these labels, the data, and a batch of all points."""
+    shard = as_shard(jnp.asarray(DATA))
+    batch = stochastic_slice.Batch(jnp.arange(4), shard.items, shard.mask)
+    return kernel.init(KEY, jnp.array(labels), shard), shard, batch
+
+
+def test_sticks_past_the_last_cluster_are_of_the_new_concentration(monkeypatch):
+    new = lambda self, key, hyper, *args: hyper | {"concentration": jnp.float32(1e6)}
+    monkeypatch.setattr(PitmanYor, "redraw_from_series", new)
+    process = PitmanYor(0.5, 0.1, prior=(1.0, 1.0))
+    kernel = slice_mixture(process, FAMILY, None, "scir", step_size=1.0, capacity=8)
+    state = jax.jit(lambda: kernel._draw_mixture(as_keys(KEY), *begun(kernel, [0, 1, 0, 2])))()
+    last = np.flatnonzero(state.sums.counts[state.order] > 0)[-1]
+    left = np.exp(state.gammas[0][:, 1])
+    assert last < 7 and np.all(left[: last + 1] < 100)
+    np.testing.assert_allclose(left[last + 1 :], 1e6, rtol=0.01)
+
+
+def test_a_cluster_on_the_last_stick_asks_for_another_slot():
+    """With which it might be exchanged, however little all later sticks weigh."""
+    process = DirichletProcess(1e-9)
+    kernel = slice_mixture(process, FAMILY, None, "scir", step_size=1.0, capacity=4)
+    assert jax.jit(lambda: kernel.draw(as_keys(KEY), *begun(kernel, [0, 1, 2, 3]))[1].short)()
+
+
 # ---------------------------------------------------------------------- capacity and engines
 
 BAGS = np.random.default_rng(0).poisson(np.repeat(3 * np.eye(3), 15, axis=0))
