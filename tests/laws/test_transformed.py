@@ -118,6 +118,25 @@ def test_far_from_the_origin_nothing_overflows():
         assert all(np.all(np.isfinite(x)) for x in found), name
 
 
+@pytest.mark.parametrize("z", [-200.0, 200.0])
+def test_in_float32_no_number_is_rounded_to_its_bound(z):
+    at = lambda name: float(of(name).forward(jnp.float32(z)))
+    assert 2.5 < at("greater_than(2.5)") and at("less_than(-1)") < -1
+    assert -1.5 < at("interval(-1.5, 3)") < 3 and 0 < at("unit_interval") < 1 and 0 < at("positive")
+
+
+def test_correlations_near_one_in_float32():
+    """Where cosh itself overflows."""
+    log_det = of("correlation").log_det(jnp.full(3, 200.0, jnp.float32))
+    np.testing.assert_allclose(log_det, -8 * (200 - np.log(2)), rtol=1e-5)
+
+
+def test_small_shares_keep_their_digits_in_float32():
+    z = jnp.array([20.0, 1.0, -1.0], jnp.float32)
+    bijector = of("simplex")
+    np.testing.assert_allclose(bijector.inverse(bijector.forward(z)), z, rtol=1e-5)
+
+
 # ------------------------------------------------------------ the law of the user's coordinates
 
 ALPHA, SCALE = jnp.array([2.0, 3.0, 4.0]), jnp.array([[1.0, 0.5], [0.5, 2.0]])
