@@ -172,3 +172,16 @@ def test_a_concentration_that_was_traced_out_of_range_is_no_number(make):
     draw = lambda c: of(c).log_tau(of(c).sample_v(jax.random.key(0), (3,)), jnp.ones(3))
     found = jax.vmap(draw)(jnp.array([0.5, 1.0, 2.0]))
     assert np.all(np.isnan(found[0])) and not np.any(np.isnan(found[1:]))
+
+
+def test_the_expected_number_of_a_small_concentration():
+    """Of which much is of weights that are 1 to every digit: the nodes do not reach as far."""
+    c = 0.02
+    exact = 1.3 * c * (digamma(c + 3) - digamma(c))
+    np.testing.assert_allclose(exposure(BetaProcess(1.3, c), Bernoulli(), 3), exact, rtol=1e-5)
+
+
+def test_an_entry_at_its_most_has_no_pair_above():
+    uniform = jnp.array([0.2, 0.7])  # up, and down
+    assert TWICE.lower(jnp.array([2, 2]), uniform)[0].tolist() == [-1, 1]
+    assert TWICE.lower(jnp.array([0, 0]), uniform)[0].tolist() == [0, -1]
