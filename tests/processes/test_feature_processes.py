@@ -268,3 +268,14 @@ def test_bad_input():
                 make(*arguments)
         with pytest.raises(ValueError, match="prior"):
             make(1.0, prior=(1.0, -1.0))
+
+
+@pytest.mark.parametrize("make", BOTH)
+def test_weights_of_columns_alike(make):
+    """Beta(m, n - m + c) and Gamma(m, c + n), of five thousand columns each."""
+    process, n, num = make(1.0, 2.0), 10, 5_000
+    drawn = process.draw_weights(KEY, process.start(), jnp.repeat(jnp.array([3, 9]), num), n)
+    values = np.asarray(jnp.exp(process.log_size(drawn)), float).reshape(2, num)
+    for m, column in zip((3, 9), values):
+        law = st.beta(m, n - m + 2.0) if make is BetaBernoulli else st.gamma(m, scale=1 / 12)
+        assert st.kstest(column, law.cdf).pvalue > 5e-7
