@@ -25,7 +25,7 @@ from sgmc_jax.processes import (
     rejection,
     thinning,
 )
-from sgmc_jax.processes.laws import BetaLaw
+from sgmc_jax.processes.laws import BetaLaw, BetaOneLaw, BetaPrimeLaw, ExponentialLaw
 from sgmc_jax.processes.rejection import envelope
 from sgmc_jax.special import exponential_integral, softplus_tail
 from tests.laws.moments import check_law, fault_is_seen, fewer
@@ -422,3 +422,59 @@ def test_points_that_are_all_kept(x64, monkeypatch):
     flat = lambda self, v: honest(self, jnp.full_like(jnp.asarray(v, float), 1e-9))
     monkeypatch.setattr(BetaLaw, "logpdf", flat)
     fault_is_seen(check_points, "beta 3")
+
+
+# --------------------------------------------------------- places and weights, in closed form
+
+
+@pytest.mark.parametrize("kind", ["beta", "exponential", "beta prime"])
+def test_laws_by_inversion(kind, x64):
+    """Of V > x: P(V > v) at the V that u makes is u times that at x. Its slope is the density."""
+    law, above = {
+        "beta": (BetaOneLaw(jnp.asarray(1.7)), lambda v: (1 - v) ** 1.7),
+        "exponential": (ExponentialLaw(jnp.asarray(0.7)), lambda v: np.exp(-0.7 * v)),
+        "beta prime": (BetaPrimeLaw(jnp.asarray(2.5)), lambda v: (1 + v) ** -2.5),
+    }[kind]
+    u, x = np.linspace(0.01, 1.0, 12)[:, None], np.array([1e-9, 0.1, 0.5, 0.9])
+    v = np.exp(law.log_above(*jnp.broadcast_arrays(u, np.log(x))))
+    np.testing.assert_allclose(above(v), u * above(x), rtol=1e-9)
+    slope = (above(x[1:] - 1e-6) - above(x[1:] + 1e-6)) / 2e-6
+    np.testing.assert_allclose(np.exp(law.logpdf(jnp.asarray(x[1:]))), slope, rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", SERIES[rejection])
+def test_envelopes(name, x64):
+    """The place of a weight is where T has it, and mu, the slope of places, times rho is nu."""
+    measure = jax.tree.map(lambda x: jnp.asarray(x, float), MEASURES[name])
+    larger, log_kept = envelope(measure)
+    log_theta = jnp.linspace(-8.0, -0.01 if measure.bounded else 3.0, 30)
+    np.testing.assert_allclose(larger.log_theta(larger.place(log_theta)), log_theta, rtol=1e-9)
+    slope = jax.vmap(jax.grad(larger.place))(log_theta)  # in log theta
+    rate = jnp.log(-slope) - log_theta + log_kept(log_theta)
+    np.testing.assert_allclose(rate, measure.log_rate(log_theta), rtol=1e-9, atol=1e-9)
+    v, place = rejection(measure).lift(jax.random.key(0), jnp.full(5_000, -0.5))
+    share = np.asarray(v) / np.exp(float(log_kept(jnp.asarray(-0.5))))
+    assert stats.kstest(share, "uniform").pvalue > 1e-6
+    np.testing.assert_allclose(place, larger.place(jnp.asarray(-0.5)))
+
+
+def test_places_of_a_delayed_series(x64):
+    """Of the first kind with probability theta, g uniform; else V from G above theta."""
+    own, theta, num = delayed_bondesson(BetaProcess(*jnp.array([1.2, 0.5]))), 0.4, 10_000
+    lift = jax.jit(lambda key: own.lift(key, jnp.full(num, np.log(theta))))
+    v, g = lift(jax.random.key(0))
+    np.testing.assert_allclose(own.log_tau(v, g), np.log(theta), rtol=1e-9)
+    first = np.asarray(g < 1.2)
+    assert abs(first.mean() - theta) < 5.5 * np.sqrt(theta * (1 - theta) / num)
+    assert np.all(np.asarray(v)[first] == theta)
+    assert stats.kstest(np.asarray(g)[first] / 1.2, "uniform").pvalue > 4e-7
+    share = ((1 - np.asarray(v)[~first]) / (1 - theta)) ** 0.5
+    assert stats.kstest(share, "uniform").pvalue > 4e-7
+
+
+@pytest.mark.parametrize("name", ["generalized gamma", "beta prime"])
+def test_points_of_thinning_come_in_order(name, x64):
+    made = series(thinning, name)
+    points = jax.vmap(lambda key: made.points(*jax.random.split(key), 64)[1])
+    g = jax.jit(points)(jax.random.split(jax.random.key(1), 200))
+    assert jnp.all(jnp.diff(g, axis=1) > 0)
