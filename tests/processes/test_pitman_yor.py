@@ -9,7 +9,7 @@ from scipy.stats import gamma, kstest
 
 from sgmc_jax.bnp import DirichletProcess, NormalKnownCovariance, PitmanYor, collapsed_mixture
 from sgmc_jax.collective import Dist
-from sgmc_jax.processes.gamma_prior import redraw_concentration
+from sgmc_jax.processes.gamma_prior import at_least_tiny, redraw_concentration
 from sgmc_jax.processes.pitman_yor import Sticks
 from tests.laws.moments import check_law, fault_is_seen, fewer
 
@@ -183,3 +183,22 @@ def test_concentrations_that_are_larger_than_the_data(a):
     sizes = np.array([50, 30, 20])
     expected = np.sum(gammaln(sizes)) + 2 * np.log(a) - np.sum(np.log(a + np.arange(1, 100)))
     np.testing.assert_allclose(PROCESS.logdensity(hyper, jnp.asarray(sizes)), expected, rtol=1e-5)
+
+
+def test_weights_of_some_clusters_and_the_rest():
+    """Shares of A are Dirichlet, m - d each and a + J d + n_0 of the rest."""
+    process, counts = PitmanYor(0.8, 0.6), jnp.array([4, 1, 2])
+    among, shapes = jnp.array([True, False, True]), np.array([3.4, 1.4, 0.8 + 2 * 0.6 + 1])
+
+    def shares(key):
+        log_weight, log_rest = process.draw_weights(key, process.start(), counts, among)
+        return jax.nn.softmax(jnp.stack([log_weight[0], log_weight[2], log_rest]))
+
+    drawn = np.asarray(jax.jit(jax.vmap(shares))(jax.random.split(KEY, 20_000)), float)
+    mean = shapes / shapes.sum()
+    standard = np.sqrt(mean * (1 - mean) / (shapes.sum() + 1) / 20_000)
+    assert np.all(np.abs(drawn.mean(0) - mean) < 5.5 * standard)
+
+
+def test_a_gamma_draw_that_underflows_is_the_smallest_number():
+    assert at_least_tiny(jnp.zeros(()), jnp.float32) == jnp.finfo(jnp.float32).tiny
