@@ -185,3 +185,9 @@ def test_an_entry_at_its_most_has_no_pair_above():
     uniform = jnp.array([0.2, 0.7])  # up, and down
     assert TWICE.lower(jnp.array([2, 2]), uniform)[0].tolist() == [-1, 1]
     assert TWICE.lower(jnp.array([0, 0]), uniform)[0].tolist() == [0, -1]
+
+
+def test_a_pair_leaves_half_of_a_uniform_unused():
+    lower, unused = Poisson().lower(jnp.array([3, 3]), jnp.array([0.2, 0.75]))
+    assert lower.tolist() == [3, 2]
+    np.testing.assert_allclose(unused, [0.4, 0.5], rtol=1e-6)
