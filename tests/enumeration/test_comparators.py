@@ -142,6 +142,15 @@ def test_the_number_of_clusters_without_data_by_the_published_schedule(blocks, m
     assert abs(mean_active(kernel, num_steps=700) - mean) < 0.2
 
 
+def test_atoms_of_a_finite_tail_share_the_concentration(monkeypatch):
+    """Gammas of the shapes m_k of clusters, and a / U of U empty atoms."""
+    module = importlib.import_module("sgmc_jax.bnp.uncollapsed_mixture")
+    monkeypatch.setattr(module, "log_gamma", lambda key, shapes: shapes)
+    kernel, counts = uncollapsed_mixture(DP, NORMAL, tail=2), jnp.array([3, 0, 0, 2, 0])
+    shapes = kernel._draw_weights(KEY, jnp.float32(1.5), counts)
+    np.testing.assert_allclose(shapes, [3, 0.75, 0.75, 2, -np.inf])
+
+
 # ---------------------------------------------------------------------- capacity and engines
 
 
