@@ -85,3 +85,8 @@ def test_it_refuses(call, message):
 def test_clusters_of_one_size_stay_in_their_order():
     table = cluster_table([5, 3, 3, 5, 9, 9, 1], np.zeros((7, 1)))
     assert table.names == ("3", "5", "9", "1")
+
+
+def test_shares_of_features_are_of_all_items():
+    table = feature_table(np.array([[1, 0], [1, 1], [0, 1], [1, 0]]), np.eye(2))
+    np.testing.assert_allclose(table.columns["share"], [0.75, 0.5])
