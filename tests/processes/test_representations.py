@@ -28,7 +28,7 @@ from sgmc_jax.processes import (
 from sgmc_jax.processes.laws import BetaLaw, BetaOneLaw, BetaPrimeLaw, ExponentialLaw
 from sgmc_jax.processes.rejection import envelope
 from sgmc_jax.special import exponential_integral, softplus_tail
-from tests.laws.moments import check_law, fault_is_seen, fewer
+from tests.laws.moments import check_law, check_mean, fault_is_seen, fewer
 
 MEASURES = {
     "beta 1": BetaProcess(2.0, 1.0),
@@ -470,6 +470,19 @@ def test_places_of_a_delayed_series(x64):
     assert stats.kstest(np.asarray(g)[first] / 1.2, "uniform").pvalue > 4e-7
     share = ((1 - np.asarray(v)[~first]) / (1 - theta)) ** 0.5
     assert stats.kstest(share, "uniform").pvalue > 4e-7
+
+
+def test_points_of_thinning_are_as_many_as_there_are_atoms(x64):
+    """Of a measure with a discount."""
+    made = series(thinning, "generalized gamma")
+
+    def atoms(key):
+        v, g = made.points(*jax.random.split(key), 64)
+        there = made.log_tau(v, g) > -jnp.inf
+        return jnp.sum((g < jnp.array([5.0, 50.0])[:, None]) & there, axis=1)
+
+    found = jax.jit(jax.vmap(atoms))(jax.random.split(jax.random.key(4), 2_000))
+    check_mean(found, [atoms_before(made, g, 0) for g in (5.0, 50.0)], 0.1)
 
 
 @pytest.mark.parametrize("name", ["generalized gamma", "beta prime"])
