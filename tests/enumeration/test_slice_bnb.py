@@ -182,6 +182,12 @@ def check_mass(failures=None):
     check_mean(found, [law @ mass, law @ mass**2] / law.sum(), 0.1)
 
 
+def test_levels_past_the_known_clusters_ask_for_slots():
+    kernel = sliced(decay=1e6, capacity=4)
+    step = lambda: kernel.step(KEY, kernel.init(KEY, None, GROUPS), GROUPS)[1].overflow
+    assert jax.jit(step)()
+
+
 def test_rates_given_the_counts():
     """theta ~ Beta(A + x, B + r), and pi ~ Gamma(r + x, rate 1 / theta)."""
     kernel, shard, x, r, c = sliced(failures=0.7), as_shard(GROUPS), 2, 0.7, CONCENTRATION
