@@ -1,5 +1,7 @@
 """Slice samplers of mixtures against all fifteen partitions of four points."""
 
+from types import SimpleNamespace
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -16,6 +18,7 @@ from sgmc_jax.bnp import (
     _slice,
     slice_mixture,
 )
+from sgmc_jax.collective import Collective, as_shard
 from sgmc_jax.processes import pitman_yor
 from tests.enumeration.partitions import (
     KEY,
@@ -161,6 +164,26 @@ def test_a_warm_start_adds_no_slots_for_sticks_without_points(count):
     keys = as_keys(KEY)._replace(count=jnp.asarray(count))
     info = one_step(kernel, keys)[2]
     assert bool(info.overflow) == (count >= 10)
+
+
+def test_how_fast_a_warm_start_forgets():
+    """r = .6^(1 - t/W) (n/N)^(t/W), here of t/W = 1/4, and N/n times the sums over a batch."""
+    scan = _scans.OnlineEM(size=3, steps=8)
+    family = SimpleNamespace(statistics=lambda items, weights: weights.sum(axis=1))
+    own = SimpleNamespace(family=family, comm=Collective())
+    shard, real = as_shard(jnp.zeros((6, 1))), jnp.ones(3, bool)
+    batch, key = _scans.Batch(jnp.arange(3), jnp.zeros((3, 1)), real), jax.random.key(1)
+    before = _scans.SliceSums(jnp.zeros(2, int), jnp.zeros(2), jnp.zeros((), int))
+    move = _scans.Move(None, None, None, jnp.zeros((), int), jnp.zeros((2, 3)), key)
+    sums = scan._averaged(own, 2, before, shard, batch, move)
+    np.testing.assert_allclose(sums.statistics, 2 * 1.5 * 0.6**0.75 * 0.5**0.25, rtol=1e-5)
+
+
+def test_atoms_that_are_open_and_have_no_slot_are_told_of():
+    """Of a concentration of 500, four sticks leave nearly all."""
+    kernel = slice_mixture(DirichletProcess(500.0), NORMAL, capacity=4)
+    step = lambda: kernel.step(KEY, kernel.init(KEY, None, DATA), DATA)[1].overflow
+    assert jax.jit(step)()
 
 
 def test_rounding_keeps_the_mean():
