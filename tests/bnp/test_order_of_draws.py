@@ -7,12 +7,18 @@ import pytest
 
 from sgmc_jax.bnp import (
     BetaBernoulli,
+    BetaProcess,
     GammaPoisson,
+    Groups,
+    HierarchicalDirichletProcess,
     LinearGaussian,
     NormalKnownCovariance,
     PitmanYor,
+    auxiliary_mixture,
     hybrid_features,
+    hybrid_hdp,
     hybrid_mixture,
+    slice_bnb,
     slice_features,
     slice_mixture,
 )
@@ -74,3 +80,51 @@ def test_places_know_the_new_hyper_parameters(monkeypatch):
         monkeypatch.setattr(kind, name, spied(getattr(kind, name)))
     step(kernel, np.zeros((5, 1), np.float32))
     assert len(told) >= 2 and set(told) == {0.625}
+
+
+def test_weights_of_groups_know_the_new_concentration(monkeypatch):
+    kind, told = HierarchicalDirichletProcess, []
+    honest = kind.draw_weights
+
+    def spied(self, key, a, tables):
+        told.append(a is NEW)
+        return honest(self, key, a, tables)
+
+    monkeypatch.setattr(kind, "redraw", lambda self, key, h, *args: h | {"concentration": NEW})
+    monkeypatch.setattr(kind, "draw_weights", spied)
+    kernel = hybrid_hdp(kind(1.0, 1.0), NORMAL)
+    groups = Groups(np.zeros((3, 2, 1), np.float32), np.array([2, 1, 2]))
+    step(kernel, groups)
+    assert told and all(told)
+
+
+def test_weights_of_failures_know_the_new_mass(monkeypatch):
+    kernel, told = slice_bnb(BetaProcess(0.9, 2.0), NORMAL), []
+    honest = type(kernel)._weights
+
+    def spied(self, shared, shard):
+        told.append(shared["mass"] is NEW)
+        return honest(self, shared, shard)
+
+    new = lambda self, key, shared, *args: shared | {"mass": NEW}
+    groups = Groups(jnp.zeros((3, 2, 1)), jnp.array([2, 1, 2]))
+    state = jax.eval_shape(lambda: kernel.init(KEY, None, groups))
+    monkeypatch.setattr(type(kernel), "_redraw_mass", new)
+    monkeypatch.setattr(type(kernel), "_weights", spied)
+    jax.eval_shape(lambda state: kernel.step(KEY, state, groups), state)
+    assert told and all(told)
+
+
+def test_visits_know_the_new_concentration(monkeypatch):
+    kernel, told = auxiliary_mixture(PROCESS, NORMAL), []
+    honest = type(kernel)._visit
+
+    def spied(self, key, family, hyper, *args):
+        told.append(hyper["concentration"] is NEW)
+        return honest(self, key, family, hyper, *args)
+
+    new = lambda self, key, hyper, *args: hyper | {"concentration": NEW}
+    monkeypatch.setattr(PitmanYor, "redraw", new)
+    monkeypatch.setattr(type(kernel), "_visit", spied)
+    step(kernel, np.zeros((5, 1), np.float32))
+    assert told and all(told)
