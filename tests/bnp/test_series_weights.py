@@ -8,6 +8,7 @@ from scipy.special import betaln, logsumexp
 from scipy.stats import beta, gamma, kstest
 
 from sgmc_jax.bnp import _series_weights
+from sgmc_jax.bnp._columns import Weighed, in_order
 from sgmc_jax.bnp._series_weights import SeriesWeights
 from sgmc_jax.processes import (
     Bernoulli,
@@ -199,3 +200,15 @@ def test_weights_that_are_read_off_their_places_are_seen(name, monkeypatch):
     monkeypatch.setattr(SeriesWeights, "kept", read)
     with pytest.raises(AssertionError, match="standard errors"):
         check(name)
+
+
+def test_the_first_atom_without_a_slot_ends_what_is_known():
+    """Three slots: one in use at 5, empty atoms at 1 and 2, and one more at 3."""
+    known, place = jnp.array([True, False, False]), jnp.array([5.0, 1.0, 1.0])
+    empty = jnp.array([1.0, 2.0, 3.0, 4.0, 6.0, 7.0])
+    all_known = jnp.ones(6, bool)
+    atoms = in_order(Weighed(place, place, place, known), Weighed(empty, empty, empty, all_known))
+    assert atoms.number == 2 and atoms.lost and atoms.order.tolist()[:2] == [1, 2]
+    near = jnp.array([2.5, 1.0, 1.0])
+    atoms = in_order(Weighed(near, near, near, known), Weighed(empty, empty, empty, all_known))
+    assert atoms.number == 3 and not atoms.lost and atoms.order.tolist() == [1, 2, 0]
