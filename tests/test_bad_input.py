@@ -581,7 +581,7 @@ def test_bad_input_is_refused(case: Case):
         ("shape of the data, contents of the data", {"data": DATA[:30]}),
         ("contents of the data", {"data": DATA[::-1]}),
         ("kernel", {"kernel": sgld(GRAD, 2e-2)}),
-        ("settings", {"thin": 2}),
+        ("thin", {"thin": 2}),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(name, other, tmp_path):
