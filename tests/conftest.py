@@ -33,8 +33,9 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "true" if _cache else "false"
 if _cache:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _cache
 
-# Of what files compile as they are read, and of the processes that tests start.
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
+# Of what files compile as they are read, and of the processes that tests start; "false" has all
+# programs optimised, as a user's are.
+_disable = os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true") == "true"
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
@@ -84,7 +85,7 @@ def pytest_runtest_setup(item):
     full = item.config.getoption("--long") or {"full", "at_length"} <= set(item.keywords)
     moments.choose_length(full)
     optimise = "optimised" in item.keywords or (full and "runs_long" in item.keywords)
-    jax.config.update("jax_disable_most_optimizations", not optimise)
+    jax.config.update("jax_disable_most_optimizations", _disable and not optimise)
 
 
 @pytest.hookimpl(trylast=True)
