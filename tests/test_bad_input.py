@@ -574,22 +574,6 @@ def test_bad_input_is_refused(case: Case):
     assert len(str(caught.value)) < 400, "the message is one of ours, not of the machinery"
 
 
-@pytest.mark.parametrize(
-    "name, other",
-    [
-        ("key", {"key": jax.random.key(1)}),
-        ("shape of the data, contents of the data", {"data": DATA[:30]}),
-        ("contents of the data", {"data": DATA[::-1]}),
-        ("kernel", {"kernel": sgld(GRAD, 2e-2)}),
-        ("thin", {"thin": 2}),
-    ],
-)
-def test_a_checkpoint_of_another_run_is_refused(name, other, tmp_path):
-    go(checkpoint=tmp_path)
-    with pytest.raises(ValueError, match=f"checkpoint .* with another {name}: give"):
-        go(checkpoint=tmp_path, **other)
-
-
 def test_a_checkpoint_that_has_gone_further_is_refused(tmp_path):
     go(checkpoint=tmp_path, num_steps=6)
     with pytest.raises(ValueError, match="num_steps must be at least 6.*checkpoint.*got 4"):
