@@ -122,6 +122,22 @@ def test_words_and_batches_compete_at_equal_cost():
     assert tuned.plot().get_xlabel() == "size"
 
 
+def test_a_picture_joins_no_settings_of_different_rounds():
+    """The discrepancy of fewer draws is larger: a line through both would be of their numbers."""
+    pytest.importorskip("matplotlib")
+    make = lambda step_size: sgld(Minibatch(ITEMS, Uniform(4)), step_size)
+    grid, args = {"step_size": [0.01, 0.02, 0.04, 0.05]}, (jnp.zeros(()), Y)
+    lines = {}
+    for search in (grid_search, successive_halving):
+        found = search(KEY, ITEMS, make, grid, *args, budget=2_400)
+        ax = found.plot()
+        (points,), rounds = ax.collections, np.array([arm.rounds for arm in found.arms])
+        assert np.allclose(points.get_sizes() / rounds**2, points.get_sizes()[0] / rounds[0] ** 2)
+        lines[search] = ax.lines[0].get_linestyle(), set(rounds.tolist())
+        ax.figure.clear()
+    assert lines == {grid_search: ("-", {1}), successive_halving: ("None", {1, 2})}
+
+
 SLOPES = jnp.linspace(0.2, 1.8, 40)
 LINE = FunctionModel(lambda x: -0.5 * x**2, lambda x, z: -0.5 * (z[1] - z[0] * x) ** 2)
 CURVATURE = 1 + float(SLOPES @ SLOPES)

@@ -86,8 +86,10 @@ class Tuned(NamedTuple):
     def plot(self, name: str | None = None, ax: Any = None) -> Any:
         """The discrepancies against one number of the settings, on matplotlib's axes, returned.
 
-        There is a line for each combination of the others, a star at the setting chosen, and a
-        cross at the upper edge for each whose draws did not stay finite.
+        There is a colour for each combination of the others, a star at the setting chosen, and a
+        cross at the upper edge for each whose draws did not stay finite. A line joins settings that
+        were judged by as many draws; after `successive_halving` there is none, and larger points
+        were in more rounds: a discrepancy of fewer draws is larger.
 
         Args:
             name: which one, by default the first number of several values.
@@ -108,15 +110,20 @@ class Tuned(NamedTuple):
             import matplotlib.pyplot as plt
 
             ax = plt.subplots()[1]
-        lines: dict[str, list[tuple[float, float]]] = {}
+        lines: dict[str, list[tuple[float, float, int]]] = {}
         for arm, value in zip(self.arms, values):
             others = [f"{n} = {_shown(arm.setting[n])}" for n in varied if n != name]
-            lines.setdefault(", ".join(others), []).append((value, arm.ksd))
+            lines.setdefault(", ".join(others), []).append((value, arm.ksd, arm.rounds))
+        joined = "-" if len({arm.rounds for arm in self.arms}) == 1 else "none"
         for label, points in lines.items():
-            ax.plot(*zip(*sorted(points), strict=True), "o-", label=label or None)
+            x, y, rounds = zip(*sorted(points), strict=True)
+            (line,) = ax.plot(x, y, linestyle=joined)
+            sizes, color = 12 * np.square(rounds), line.get_color()
+            ax.scatter(x, y, sizes, color=color, label=label or None)
         same = lambda arm: all(np.array_equal(arm.setting[n], x) for n, x in self.setting.items())
         best = next(i for i, arm in enumerate(self.arms) if same(arm))
-        ax.plot(values[best], self.arms[best].ksd, "k*", markersize=12, label="chosen")
+        star = {"markersize": 16, "markerfacecolor": "none", "label": "chosen"}
+        ax.plot(values[best], self.arms[best].ksd, "k*", **star)
         lost = [value for arm, value in zip(self.arms, values) if not np.isfinite(arm.ksd)]
         if lost:
             edge = {"transform": ax.get_xaxis_transform(), "clip_on": False}
