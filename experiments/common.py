@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,10 +22,12 @@ import numpy as np  # noqa: E402
 from jaxtyping import Array  # noqa: E402
 from scipy import sparse  # noqa: E402
 
-from sgmc_jax import Dist, Kernel, sample  # noqa: E402
+from sgmc_jax import Dist, Kernel, Run, sample  # noqa: E402
+from sgmc_jax.diagnostics import ess  # noqa: E402
 from sgmc_jax.evaluation import NewItems  # noqa: E402
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333", "#999999")
+CHANGES = 10  # of a trace, for an effective sample size of it
 
 
 class Options(NamedTuple):
@@ -75,9 +77,12 @@ def main(
     options = Options(key, given.size, given.data_dir, given.out, given)
     missing = 0
     for part in given.parts or parts:
+        text = None
         try:
             for text in importlib.import_module(f".{part}", package).run(options):
                 (given.out / f"{part}.md").write_text(text)  # what is known so far
+            if text is None:
+                raise Missing("nothing was measured")
         except Missing as error:
             print(f"## {part}\n\n{error}\n", file=sys.stderr, flush=True)
             missing += 1
@@ -87,7 +92,7 @@ def main(
 
 
 class Missing(SystemExit):
-    """Data that are not there: the message says what to get, and other parts go on."""
+    """Data or a package that are not there: the message says what to get, and other parts go on."""
 
 
 def found(folder: Path, name: str, what: str) -> Path:
@@ -121,7 +126,7 @@ class Newsgroups(NamedTuple):
 
 
 def newsgroups(folder: Path) -> Newsgroups:
-    """Read from the folder, as rows of the words that training documents have."""
+    """Read from the folder: a column for each word of the vocabulary, known or not."""
     what = "20 Newsgroups (bydate) as sparse word counts"
     file = np.load(found(folder, "newsgroups20.npz", what))
     known = found(folder, "vocab_gutenberg_7702.txt", "the vocabulary of online LDA").read_text()
@@ -195,8 +200,60 @@ def curves(
         if log:
             ax.set_xscale("log")
     places[0][-1].legend(frameon=False)
+    save(figure, path)
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a picture and let it go."""
     figure.savefig(path, dpi=120)
     plt.close(figure)
+
+
+def effective(
+    draws: Any, *, kind: Literal["bulk", "mean", "batch_means"] = "bulk", times: float = 0.0
+) -> np.ndarray:
+    """The effective sample size of draws (chain, draw, ...), NaN where they do not tell it.
+
+    They do not tell it of what changes fewer than ten times in all chains: of a constant `ess` says
+    as many as there are draws. Nor if the estimate is the largest that `ess` gives, S log10(S) of S
+    draws, at which it stands still. Nor if a chain is shorter than `times` autocorrelation times:
+    of a few of them the estimate is several times too large.
+    """
+    x = np.asarray(draws, np.float32)
+    chains, length = x.shape[:2]
+    size = np.asarray(ess(x, kind=kind), float)
+    total = chains * (length if kind == "batch_means" else length // 2 * 2)  # as `ess` counts them
+    moves = (np.diff(x, axis=1) != 0).sum(axis=(0, 1)) >= CHANGES
+    inside = size < 0.999 * total * np.log10(total)
+    return np.where(moves & inside & (size >= times * chains), size, np.nan)
+
+
+def shown(number: float, form: str = ".2f") -> str:
+    """A number for a table, "-" if it is not known."""
+    return format(number, form) if np.isfinite(number) else "-"
+
+
+def clocked(
+    go: Callable[..., Run],
+    run: Run,
+    num_steps: int,
+    clock: Callable[[], float] = time.process_time,
+) -> tuple[Run, float]:
+    """Go on from a run by so many steps: where they end, and the processor seconds of them.
+
+    `go` is `sample` with all but `position` and `num_steps`, and makes the same chunks each time.
+    Going on from a run is a program of its own, which a step that is thrown away compiles. Where
+    slots are added, the seconds hold a compilation and a chunk that was made twice: as many steps
+    again are timed from there, until none are added.
+    """
+    while True:
+        go(position=run, num_steps=1)
+        began = clock()
+        after = go(position=run, num_steps=num_steps)
+        seconds = clock() - began
+        if after.capacity == run.capacity:
+            return after, seconds
+        run = after
 
 
 class Timed(NamedTuple):
@@ -213,15 +270,14 @@ def one_feature(num_items: int) -> Dist:
 
 
 def timed(key: Array, kernel: Kernel, start: Any, data: Any, record: Callable, num: int) -> Timed:
-    """A run of `num` steps; its second half is run again to be timed, without what is recorded."""
+    """A run of `num` steps; its second half is run again to be timed, without what is recorded.
+
+    If slots are added in it, as many steps after it are timed.
+    """
     last = num // 2
     go = partial(sample, key, kernel, data=data, record=record, chunk=last)
     first = go(position=start, num_steps=num - last)
     run = go(position=first, num_steps=last)
-    bare = partial(go, position=first, record=lambda state, info: info.finite)
-    bare(num_steps=1)  # compiles the program of any number
-    began = time.process_time()
-    bare(num_steps=last)
-    seconds = (time.process_time() - began) / last
+    _, seconds = clocked(partial(go, record=lambda state, info: info.finite), first, last)
     trace = jax.tree.map(lambda *x: np.concatenate(x), first.trace, run.trace)
-    return Timed(trace, run.state, seconds)
+    return Timed(trace, run.state, seconds / last)

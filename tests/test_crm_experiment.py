@@ -39,3 +39,30 @@ def test_words_of_documents_are_held_out(tmp_path):
 def test_a_corpus_that_is_missing(tmp_path):
     with pytest.raises(SystemExit, match="words.npz is missing: put words, rows of counts"):
         corpus(tmp_path, 1)
+
+
+@pytest.mark.full
+def test_topics_that_never_change_have_no_effective_samples(tmp_path, monkeypatch):
+    """Forty documents of the same four words; without it the number is said to mix perfectly."""
+    from experiments.crm_slice import documents
+
+    counts, vocab = np.tile(np.array([6, 5, 4, 3], np.uint8), 40), np.array(list("abcd"))
+    indices = np.tile(np.arange(4, dtype=np.uint16), 40)
+    begins = np.arange(0, 161, 4, dtype=np.int32)
+    np.savez(tmp_path / "words.npz", data=counts, indices=indices, indptr=begins, vocab=vocab)
+    still = documents.Kept(np.array(True), np.array(7), np.array(4.0))
+    monkeypatch.setattr(documents, "recorder", lambda *_: lambda state, info: still)
+    curve = documents.measure(KEY, "slice", corpus(tmp_path, 40), 24, 4)
+    assert np.isnan([curve.parity, curve.number]).all()
+    assert curve.active == 7 and curve.seconds > 0 and curve.perplexity.tolist() == [4.0] * 6
+
+
+def test_effective_samples_of_short_chains_are_left_out():
+    """Of two numbers, of which one is an average of thirty draws, and the other of none."""
+    from experiments.crm_slice.choosing import _found
+
+    noise = np.random.default_rng(0).normal(size=(4, 159))
+    slow = np.stack([np.convolve(row, np.ones(30), "valid") for row in noise])
+    found = _found(np.stack([slow, noise[:, :130]], axis=-1), seconds=1.0)
+    assert np.isnan([found.speeds[0], found.errors[0]]).all()
+    assert 200 < found.speeds[1] < 1_500 and np.isfinite(found.errors[1])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -18,15 +18,14 @@ from sgmc_jax.bnp import (
     hybrid_features,
     slice_features,
 )
-from sgmc_jax.diagnostics import ess
 
-from ..common import Options, table
+from ..common import Options, clocked, effective, shown, table
 from .features import draw
 
 NOISE, SCALE, MASS, PER_BLOCK = 0.5, 1.0, 1.0, 50
 CHAINS, ROUNDS = 4, 4
-CHANGES = 10  # of a number, for an error and an ESS of it
-HEADER = ("items", "dimensions", "planted", "sampler", "ms a step")
+TIMES = 50  # autocorrelation times that a chain must have, for an error and an ESS of it
+HEADER = ("items", "dimensions", "in the data", "sampler", "ms a step")
 HEADER += ("features", "ESS a second", "entries", "ESS a second")
 
 
@@ -74,24 +73,16 @@ def measure(
         chains[name] = sample(key, kernel, start, items, **part, **args)
     for name in ROUNDS * list(kernels):
         size = steps[name] // ROUNDS
-        # until no slots are added, and nothing is compiled, in the steps that are timed
-        while True:
-            before, began = chains[name], time.process_time()
-            part = {"num_steps": size, "chunk": size}
-            after = sample(key, kernels[name][0], before, items, **part, **args)
-            spent, chains[name] = time.process_time() - began, after
-            if after.capacity == before.capacity:
-                break
-        draws[name].append(np.asarray(after.trace))
+        go = partial(sample, key, kernels[name][0], data=items, chunk=size, **args)
+        chains[name], spent = clocked(go, chains[name], size)
+        draws[name].append(np.asarray(chains[name].trace))
         seconds[name] += spent
     return {name: _found(np.concatenate(draws[name], axis=1), seconds[name]) for name in kernels}
 
 
 def _found(draws: np.ndarray, seconds: float) -> Found:
     """Of draws (chain, draw, 2)."""
-    # of what hardly ever moves the draws say nothing, whatever their estimate
-    moves = (np.diff(draws, axis=1) != 0).sum(axis=(0, 1)) >= CHANGES
-    size = np.where(moves, np.asarray(ess(draws.astype(np.float32))), np.nan)
+    size = effective(draws, times=TIMES)
     errors = draws.std(axis=(0, 1)) / np.sqrt(size)
     return Found(draws.mean(axis=(0, 1)), errors, size / seconds, seconds / draws[..., 0].size)
 
@@ -122,7 +113,7 @@ def lines(
             f"{m:.2f}" + (f" +- {e:.2f}" if np.isfinite(e) else "")
             for m, e in zip(found.means, found.errors)
         ]
-        speed = [f"{s:.2f}" if np.isfinite(s) else "-" for s in found.speeds]
+        speed = [shown(s) for s in found.speeds]
         row = [f"{num_items:,}", f"{dim}", f"{used.sum()}", name, f"{1e3 * found.seconds:.2f}"]
         rows.append([*row, mean[0], speed[0], mean[1], speed[1]])
         print(*rows[-1], flush=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,10 +15,9 @@ from scipy import sparse
 from sgmc_jax import sample
 from sgmc_jax.bnp import BetaProcess, DirichletCategorical, Groups, slice_bnb
 from sgmc_jax.bnp.slice_bnb import SliceBNB
-from sgmc_jax.diagnostics import ess
 from sgmc_jax.evaluation import bnb_proportions, perplexity, topic_counts, word_distributions
 
-from ..common import Options, curves, load, table, word_lists
+from ..common import Options, clocked, curves, effective, load, shown, table, word_lists
 from .superposition import superposition_bnb
 
 PROCESS, ETA = BetaProcess(1.0, 1.1), 0.1
@@ -105,28 +103,25 @@ class Curve(NamedTuple):
 
 
 def measure(key: Array, name: str, data: Corpus, num: int, thin: int) -> Curve:
-    """A run from random topics, then half as many steps that are timed, and as many, judged."""
+    """A run from random topics, then half as many steps, as many timed ones, as many judged ones.
+
+    What the chain does not tell has no effective samples.
+    """
     width = data.train.items.shape
     start = jax.random.randint(key, width, 0, START)
     kernel = kernels(len(data.words), 64)[name]
     record = recorder(data, kernel)
 
-    def chain(position: Any, steps: int, thin: int, record: Any = record) -> Any:
-        args = {"num_steps": steps, "thin": thin, "record": record, "chunk": steps}
-        return sample(key, kernel, position, data.train, **args)
-
-    bare = partial(chain, steps=num // 2, thin=1, record=lambda state, info: info.active)
-    first = chain(start, num, thin)
-    kernel = kernel.resize(first.capacity)
-    warm = bare(first)  # all is compiled by then
-    began = time.process_time()
-    last = bare(warm)
-    seconds = (time.process_time() - began) / (num // 2)
-    last = chain(last, num // 2, 1)
-    per_step = lambda x: float(ess(np.asarray(x, np.float32)[None], kind="batch_means")) / len(x)
-    even, active = last.trace.even, last.trace.active
+    go = partial(sample, key, kernel, data=data.train)
+    short = partial(go, chunk=num // 2)
+    first = go(position=start, num_steps=num, thin=thin, record=record, chunk=num)
+    bare = partial(short, record=lambda state, info: info.active)
+    run, seconds = clocked(bare, bare(position=first, num_steps=num // 2), num // 2)
+    judged = short(position=run, num_steps=num // 2, record=record).trace
+    per_step = lambda x: float(effective(x[None], kind="batch_means")) / len(x)
+    speeds = per_step(judged.even), per_step(judged.active)
     told = np.asarray(first.trace.perplexity, float)
-    return Curve(seconds, per_step(even), per_step(active), active.mean(), told)
+    return Curve(seconds / (num // 2), *speeds, judged.active.mean(), told)
 
 
 def run(options: Options) -> Iterator[str]:
@@ -153,7 +148,7 @@ def run(options: Options) -> Iterator[str]:
                 row = [corpus_name, kept, f"{num_words:,}", name, f"{1e3 * curve.seconds:.0f}"]
                 row += [
                     f"{curve.active:.0f}",
-                    *(f"{x:.2f}" for x in speed),
+                    *(shown(x) for x in speed),
                     *(f"{x:,.0f}" for x in ends),
                 ]
                 rows.append(row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,9 +13,8 @@ from jaxtyping import Array
 
 from sgmc_jax import Dist, Kernel, sample
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, collapsed_features, slice_features
-from sgmc_jax.diagnostics import ess
 
-from ..common import Options, curves, table
+from ..common import Options, clocked, curves, effective, shown, table
 from .comparators import double_slice
 
 NOISE, SCALE, MASS = 0.2, 0.5, 1.0
@@ -92,21 +90,13 @@ def measure(key: Array, kernel: Kernel, problem: Problem, num_steps: int) -> Cos
     go = partial(sample, key, kernel, data=problem.items, chunk=num_steps // 2)
     first = go(position=start, record=parity, num_steps=num_steps // 2)
     first = go(position=first, record=parity, num_steps=num_steps // 2)
-    began = time.process_time()
-    even = go(position=first, record=parity, num_steps=num_steps).trace
-    seconds = (time.process_time() - began) / num_steps
+    timed, seconds = clocked(partial(go, record=parity), first, num_steps)
     entries = go(position=first, record=packed, num_steps=num_steps).trace
     entries = np.concatenate([packed(first.state, None)[None], entries])
     moved = np.bitwise_or.reduce(entries[1:] ^ entries[:-1], axis=0)
     ones = lambda bits: int(np.unpackbits(np.asarray(bits)).sum())
-    return Cost(seconds, ones(entries[-1]), ones(moved), _per_step(np.asarray(even)))
-
-
-def _per_step(even: np.ndarray) -> float:
-    """Effective samples a step by batch means, of which a constant has none."""
-    if even.all() or not even.any():
-        return np.nan
-    return float(ess(even.astype(np.float32)[None], kind="batch_means")) / len(even)
+    size = float(effective(timed.trace[None], kind="batch_means"))
+    return Cost(seconds / num_steps, ones(entries[-1]), ones(moved), size / num_steps)
 
 
 def run(options: Options) -> Iterator[str]:
@@ -122,9 +112,9 @@ def run(options: Options) -> Iterator[str]:
         for name, kernel in kernels(problem.items.shape[1]).items():
             cost = measure(options.key, kernel, problem, 2 * (STEPS[name] // halves))
             found[name].append(cost)
-            parity = "-" if np.isnan(cost.per_step) else f"{cost.per_step:.2f}"
             counts = f"{problem.features.any(axis=0).sum()}", f"{cost.entries:,}", f"{cost.moved:,}"
-            rows.append([name, f"{n:,}", f"{1e3 * cost.seconds:.1f}", *counts, parity])
+            row = [name, f"{n:,}", f"{1e3 * cost.seconds:.1f}", *counts]
+            rows.append([*row, shown(cost.per_step)])
             print(*rows[-1], flush=True)
             yield table(header, rows)
     seconds = {name: np.array([cost.seconds for cost in costs]) for name, costs in found.items()}

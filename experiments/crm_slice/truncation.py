@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +16,7 @@ from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, slice_features
 from sgmc_jax.evaluation import held_out_error
 from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
 
-from ..common import Options, curves, one_feature, table
+from ..common import Options, clocked, curves, one_feature, table
 from .comparators import truncated
 from .features import draw
 
@@ -42,22 +42,15 @@ def kernels() -> dict[str, Kernel]:
 
 
 def measure(key: Array, kernel: Kernel, train: Any, test: Any, num: int, thin: int) -> Curve:
-    """A run from no features but one, timed; then the error of its draws."""
+    """A run from no features but one, the error of its draws, and as many steps after it, timed."""
 
     def record(state: Any, info: Any) -> tuple[Array, Array]:
         return state.position.shared["parameters"] * (state.sums.counts > 0)[:, None], info.active
 
-    def chain() -> Any:
-        start = one_feature(len(train))
-        return sample(key, kernel, start, train, num_steps=num, thin=thin, record=record)
-
-    capacity = chain().capacity
-    if capacity is not None:
-        kernel = kernel.resize(capacity)
-    chain()
-    began = time.process_time()
-    values, active = chain().trace
-    seconds = (time.process_time() - began) / len(values)
+    go = partial(sample, key, kernel, data=train, thin=thin, record=record, chunk=num)
+    run = go(position=one_feature(len(train)), num_steps=num)
+    values, active = run.trace
+    seconds = clocked(go, run, num)[1] / len(values)
     error = lambda values: jnp.mean(held_out_error(key, values, test))
     errors = jax.lax.map(error, jnp.asarray(values))
     steps = seconds * np.arange(1, len(values) + 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from sgmc_jax.evaluation import (
 )
 
 from .. import common
-from ..common import Options, active, load, table, word_lists
+from ..common import Options, active, clocked, load, table, word_lists
 
 ETA, DRAWS, THIN, LONGEST = 0.1, 10, 5, 200
 
@@ -38,13 +38,11 @@ def run(options: Options) -> Iterator[str]:
     )
     first = np.random.default_rng(1).integers(0, 60, groups.items.shape).astype(np.int32)
     burn_in = 200 if options.full else 150
-    run = sample(options.key, kernel, first, groups, num_steps=1, record=active)
-    began = time.process_time()
-    run = sample(options.key, kernel, run, groups, num_steps=burn_in, record=active)
-    seconds = time.process_time() - began
+    go = partial(sample, options.key, kernel, data=groups, record=active)
+    run, seconds = clocked(go, go(position=first, num_steps=1), burn_in)
     densities = []
     for _ in range(DRAWS):
-        run = sample(options.key, kernel, run, groups, num_steps=THIN, record=active)
+        run = go(position=run, num_steps=THIN)
         densities.append(predictive(run.state, held))
     num_words = sum(map(len, train))
     speed = num_words * burn_in / seconds / 1e6

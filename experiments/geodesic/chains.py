@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,6 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from sgmc_jax import Estimate, Estimator, Kernel, as_keys, sample
+
+from ..common import clocked
 
 BINS = 90  # of four degrees
 
@@ -53,15 +54,13 @@ def chains(
     thin: int = 1,
     **args: Any,
 ) -> Chains:
-    """`num_steps` steps, timed, after half as many that are not kept."""
-    piece = num_steps // (4 * thin) * thin
-    go = partial(sample, key, kernel, data=data, num_chains=num_chains, thin=thin, chunk=piece)
-    run = go(position=start, num_steps=piece, **args)
+    """`num_steps` steps, timed, after half as many, or a draw's more, that are not kept."""
+    before = -(-num_steps // (2 * thin)) * thin
+    go = partial(sample, key, kernel, data=data, num_chains=num_chains, thin=thin, chunk=before)
+    first = go(position=start, num_steps=before, **args)
     args.pop("position_axis", None)
-    run = go(position=run, num_steps=piece, **args)  # from here on all is compiled
-    began = time.process_time()
-    run = go(position=run, num_steps=4 * piece, **args)
-    return Chains(run.trace, run.info, run.state, time.process_time() - began)
+    run, seconds = clocked(partial(go, **args), first, num_steps)
+    return Chains(run.trace, run.info, run.state, seconds)
 
 
 def angle(x: Any) -> np.ndarray:

@@ -15,6 +15,7 @@ from sgmc_jax import ess, sample
 from sgmc_jax.models import LogisticRegression
 from sgmc_jax.tune import Laplace, default_kernel, laplace
 
+from ..common import clocked
 from .compare import markdown
 
 MODEL = LogisticRegression()
@@ -50,10 +51,10 @@ def run(key: Any, size: Size) -> str:
     fit = laplace(keys[1], MODEL, jnp.zeros(DIM), data)
     kernel = default_kernel(keys[1], MODEL, fit.mode, data, fit=fit)
     args = {"num_chains": size.chains, "chunk": size.steps // 2}
-    first = sample(keys[2], kernel, fit.mode, data, num_steps=size.steps // 2, **args)
-    middle = time.process_time()
-    own = sample(keys[2], kernel, first, data, num_steps=size.steps, **args)
-    ours = Draws("`default_kernel`", own.trace, middle - began, time.process_time() - middle)
+    go = partial(sample, keys[2], kernel, data=data, **args)
+    own, drawing = clocked(go, go(position=fit.mode, num_steps=size.steps // 2), size.steps)
+    setting_up = time.process_time() - began - drawing
+    ours = Draws("`default_kernel`", own.trace, setting_up, drawing)
     peer = _nuts(keys[3], fit, data, size.nuts)
     shown = [ours] if peer is None else [ours, peer]
     rates = [float(np.min(ess(draws.trace))) / draws.drawing for draws in shown]
@@ -62,8 +63,8 @@ def run(key: Any, size: Size) -> str:
     header = ["sampler", "set-up, s", "drawing, s", "least ESS", "per CPU-second", "ratio", "sd"]
     return "\n".join(
         [
-            f"A million items: logistic regression from {size.items:,} simulated items, {DIM} "
-            f"coefficients; {size.chains} chains.",
+            f"{size.items:,} simulated items: logistic regression, {DIM} coefficients; "
+            f"{size.chains} chains.",
             "",
             markdown(header, lines),
             "",

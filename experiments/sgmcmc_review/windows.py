@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +14,8 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from sgmc_jax import FunctionModel, Kernel, Model, ess, sample
+
+from ..common import clocked
 
 CHAINS = 4
 
@@ -43,10 +45,8 @@ class Drawn(NamedTuple):
 def run(key: Array, kernel: Kernel, start: Any, data: Any, num: int, thin: int) -> Drawn:
     """So many steps of all chains."""
     args = {"num_chains": CHAINS, "thin": thin, "chunk": num // 5}
-    first = sample(key, kernel, start, data, num_steps=num // 5, **args)
-    began = time.process_time()
-    done = sample(key, kernel, first, data, num_steps=num - num // 5, **args)
-    seconds = time.process_time() - began
+    go = partial(sample, key, kernel, data=data, **args)
+    done, seconds = clocked(go, go(position=start, num_steps=num // 5), num - num // 5)
     told = getattr(done.info.kernel, "excess_temperature", None)
     return Drawn(done.trace, seconds, None if told is None else float(np.mean(told)))
 
