@@ -55,3 +55,32 @@ def test_missing_data_is_named(name, file, tmp_path):
     part = import_module(f"experiments.sgmcmc_review.{name}")
     with pytest.raises(SystemExit, match=f"{file} is missing: put M.* --data-dir or SGMC_JAX_DATA"):
         next(part.run(common.Options(KEY, "small", tmp_path, tmp_path)))
+
+
+def test_settings_at_an_end_of_their_grids_are_named():
+    from experiments.sgmcmc_review.table2 import in_the_grid
+
+    grid = {"step_size": [0.1, 0.2, 0.3], "friction": [1.0, 2.0, 3.0]}
+    assert in_the_grid({"step_size": 0.2, "friction": 2.0}, grid) == "yes"
+    assert in_the_grid({"step_size": 0.2, "friction": 3.0}, grid) == "NO: C"
+    assert in_the_grid({"step_size": 0.1, "friction": 1.0}, grid) == "NO: h, C"
+
+
+def test_moments_of_many_draws_in_double_precision():
+    """Of 192,000 draws, a thousand deviations from zero, of which half are one up or down."""
+    from experiments.sgmcmc_review.table2 import moments
+
+    x = np.full((16, 12_000, 4), 1_000.0, np.float32)
+    x[:, ::2] += 1
+    mean, sd = moments(x)
+    assert mean == pytest.approx(1_000.5, abs=1e-9) and sd == pytest.approx(0.5, abs=1e-9)
+
+
+def test_a_recording_is_standardised_by_the_rows_that_are_learned_from(tmp_path):
+    from experiments.sgmcmc_review.ion_channel import EVERY, recording
+
+    rows = np.concatenate([np.tile([10.0, 14.0], 50), np.full(20, 40.0)])
+    np.savez(tmp_path / "ion_channel_gramA.npz", conductance_pS=np.repeat(rows, EVERY))
+    train, test, to_pS = recording(common.Options(KEY, "small", tmp_path, tmp_path))
+    assert to_pS == (12.0, 2.0) and set(np.asarray(train)) == {-1.0, 1.0}
+    assert set(np.asarray(test)) == {14.0} and (len(train), len(test)) == (100, 20)

@@ -69,7 +69,7 @@ def run(options: Options) -> Iterator[str]:
 
 
 def recording(options: Options) -> tuple[Array, Array, tuple[float, float]]:
-    """Standardised rows to learn from and to judge by, and the mean and the scale in pS."""
+    """Rows to learn from and to judge by, and what standardises them: the former's, in pS."""
     file = load(
         options,
         "ion_channel_gramA.npz",
@@ -77,9 +77,9 @@ def recording(options: Options) -> tuple[Array, Array, tuple[float, float]]:
         "package clampSeg)",
     )
     values = file["conductance_pS"][::EVERY]
-    mean, scale = float(values.mean()), float(values.std())
+    cut = 5 * len(values) // 6
+    mean, scale = float(values[:cut].mean()), float(values[:cut].std())
     rows = jnp.asarray((values - mean) / scale, jnp.float32)
-    cut = 5 * len(rows) // 6
     return rows[:cut], rows[cut:], (mean, scale)
 
 

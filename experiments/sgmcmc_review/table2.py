@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -29,11 +30,12 @@ from sgmc_jax.diagnostics import ess, ksd
 from sgmc_jax.models import LogisticRegression
 from sgmc_jax.tune import Laplace, default_kernel, laplace, successive_halving
 
-from ..common import Options, table
+from ..common import Options, clocked, table
 
 MODEL = LogisticRegression()
 CHAINS = 16
 KSD_DRAWS = 1_000
+WORDS = {"step_size": "h", "friction": "C"}
 
 
 class Size(NamedTuple):
@@ -77,8 +79,9 @@ class Column(NamedTuple):
 class Draws(NamedTuple):
     """What one sampler has drawn, and the processor seconds it took: to tune, and to draw.
 
-    Steps before those that are kept took as long as these: `before`; of NUTS, whose adaptation is
-    in its seconds, none.
+    `inside` tells whether the settings of a tuned one lie inside their grids. Steps before those
+    that are kept took as long as these: `before`; of NUTS, whose adaptation is in its seconds,
+    none.
     """
 
     trace: np.ndarray  # (chain, draw, d)
@@ -86,6 +89,7 @@ class Draws(NamedTuple):
     tuning: float
     seconds: float
     before: float = 0.0
+    inside: str = ""
 
 
 def simulated(key: Any, num_items: int, dim: int) -> Problem:
@@ -156,10 +160,16 @@ def tuned(key: Any, problem: Problem, column: Column, size: Size) -> Draws:
         max_temperature=1.06 if column.mixes else 2.0,
     )
     tuning = time.process_time() - began
-    words = {"step_size": "h", "friction": "C"}
-    setting = ", ".join(f"{words[k]} = {v:.2g}" for k, v in found.setting.items())
+    setting = ", ".join(f"{WORDS[k]} = {v:.2g}" for k, v in found.setting.items())
     steps = size.steps[column.mixes]
-    return drawn(key, problem, found.kernel, steps, CHAINS, setting, tuning)
+    inside = in_the_grid(found.setting, column.grid)
+    return drawn(key, problem, found.kernel, steps, CHAINS, setting, tuning, inside)
+
+
+def in_the_grid(setting: dict[str, float], grid: dict[str, list[float]]) -> str:
+    """Whether each setting lies inside its grid; else which are at an end, where others may do."""
+    ends = [WORDS[k] for k, v in setting.items() if not min(grid[k]) < v < max(grid[k])]
+    return f"NO: {', '.join(ends)}" if ends else "yes"
 
 
 def drawn(
@@ -170,15 +180,13 @@ def drawn(
     chains: int,
     setting: str,
     tuning: float = 0.0,
+    inside: str = "",
 ) -> Draws:
     """Draws after as many from the mode, and their processor seconds once all is compiled."""
-    args = {"num_chains": chains, "position_axis": None, "chunk": steps}
-    first = sample(key, kernel, problem.fit.mode, problem.data, num_steps=steps, **args)
-    first = sample(key, kernel, first, problem.data, num_steps=1, **args)  # compiles going on
-    began = time.process_time()
-    run = sample(key, kernel, first, problem.data, num_steps=steps, **args)
-    seconds = time.process_time() - began
-    return Draws(run.trace, setting, tuning, seconds, before=seconds)
+    go = partial(sample, key, kernel, data=problem.data, num_chains=chains, chunk=steps)
+    first = go(position=problem.fit.mode, num_steps=steps, position_axis=None)
+    run, seconds = clocked(go, first, steps)
+    return Draws(run.trace, setting, tuning, seconds, before=seconds, inside=inside)
 
 
 def nuts(key: Any, problem: Problem, adapt: int, keep: int) -> Draws:
@@ -219,10 +227,15 @@ def speeds(draws: Draws, slow: float) -> list[str]:
     return [f"{least:.0f}", *(f"{x:.3g}" for x in (rate, rate / slow, of_all / slow, 60 * rate))]
 
 
+def moments(trace: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations over all draws of all chains, in double precision."""
+    return trace.mean((0, 1), dtype=float), trace.std((0, 1), dtype=float)
+
+
 def line(name: str, draws: Draws, exact: np.ndarray, slow: float, problem: Problem) -> list[str]:
     """A sampler's line; `slow` is the ESS per second of NUTS."""
-    ratio = draws.trace.var((0, 1)) / exact.var((0, 1))
-    shift = np.abs(draws.trace.mean((0, 1)) - exact.mean((0, 1))) / exact.std((0, 1))
+    (mean, sd), (true_mean, true_sd) = map(moments, (draws.trace, exact))
+    ratio, shift = (sd / true_sd) ** 2, np.abs(mean - true_mean) / true_sd
     flat = draws.trace.reshape(-1, draws.trace.shape[-1])
     last = jnp.asarray(flat[:: max(1, len(flat) // KSD_DRAWS)][:KSD_DRAWS])
     scores = jax.lax.map(lambda w: MODEL.score(w, problem.data), last)
@@ -230,6 +243,7 @@ def line(name: str, draws: Draws, exact: np.ndarray, slow: float, problem: Probl
     return [
         name,
         draws.setting,
+        draws.inside,
         f"{draws.tuning:.1f}",
         f"{draws.seconds:.2f}",
         *speeds(draws, slow),
@@ -243,6 +257,7 @@ def line(name: str, draws: Draws, exact: np.ndarray, slow: float, problem: Probl
 HEADER = (
     "sampler",
     "chosen",
+    "in the grid",
     "tuning, s",
     "drawing, s",
     "least ESS",
