@@ -168,6 +168,30 @@ def test_runs_are_kept_after_half_as_many_steps():
     assert np.asarray(done.trace) == pytest.approx(np.asarray(whole.trace), abs=1e-5)
 
 
+def test_no_draw_is_lost_where_thinning_does_not_divide():
+    """Three quarters of a draw's steps go before as a whole draw's, and all draws are kept."""
+    from experiments.geodesic.chains import chains
+
+    kernel = gmc(Minibatch(FunctionModel(lambda x: 5.0 * x[0]), Full()), Sphere(), 0.5, 2)
+    done = chains(KEY, kernel, jnp.array([1.0, 0.0]), None, num_steps=21, num_chains=2, thin=7)
+    assert done.trace.shape == (2, 3, 2)
+
+
+def test_the_error_of_a_distortion_is_that_of_four_chains():
+    """Scales of one draw each; of points a unit apart in a tree whose edges are 1 and 2."""
+    from experiments.geodesic import tree
+    from experiments.geodesic.chains import Chains
+
+    made, scale = tree.plant(1), np.array([[2.0], [3.0], [4.0], [6.0]])
+    points = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+    trace = {"points": np.tile(points, (4, 1, 1, 1)), "scale": scale, "noise": np.ones((4, 1))}
+    done = Chains(trace, common.argparse.Namespace(kernel=None), None, 1.0)
+    each = np.mean(np.abs(scale / np.array([1, 1, 2]) - 1), axis=1)
+    mean, error = tree.row("", made, tree.PLANES["flat"], done)[1].split(" ± ")
+    assert float(mean) == pytest.approx(each.mean(), abs=1e-3)
+    assert float(error) == pytest.approx(each.std(ddof=1) / 2, abs=1e-3)
+
+
 def test_the_picture_of_the_sphere_asks_for_densities_on_it_alone(tmp_path):
     from experiments.geodesic import sphere
 

@@ -113,7 +113,7 @@ def run(options: Options) -> Iterator[str]:
     prior = InverseWishart(np.eye(4), 6.0)
     exact, data = posterior(prior, items), jnp.asarray(items, jnp.float32)
     start, rows = jnp.asarray(np.diag(items.var(0)), jnp.float32), []
-    header = ["sampler", "h", "largest error of a mean, in deviations", "its z"]
+    header = ["sampler", "h", "largest error of a mean, in deviations", "largest z"]
     header += ["error of E log det", "deviations to the exact", "ms an effective draw"]
     draws = 4_000 if options.full else 500
     for (name, h), (kernel, thin) in kernels(model(prior)).items():

@@ -170,7 +170,7 @@ def row(name: str, tree: Tree, plane: Plane, done: Any) -> list[str]:
     score = jnp.mean(jax.scipy.special.logsumexp(scores, axis=0) - np.log(len(scores)))
     each = jnp.asarray(distortion).reshape(CHAINS, -1).mean(1)
     accepted = getattr(done.info.kernel, "acceptance", None)
-    cells = [f"{each.mean():.3f} ± {each.std() / np.sqrt(CHAINS):.3f}", f"{score:.3f}"]
+    cells = [f"{each.mean():.3f} ± {each.std(ddof=1) / np.sqrt(CHAINS):.3f}", f"{score:.3f}"]
     noise, scale = (float(jnp.mean(draws[part])) for part in ("noise", "scale"))
     chance = "" if accepted is None else f"{np.mean(accepted):.2f}"
     return [name, *cells, f"{noise:.3f}", f"{scale:.2f}", chance, f"{done.seconds:.0f}"]
