@@ -1,5 +1,7 @@
 """Figures of the SCIR paper: the distances that its experiments find, and their corpora."""
 
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -126,6 +128,20 @@ def test_the_corpora_keep_their_words_but_for_rare_and_unknown_ones(tmp_path):
     order = np.random.default_rng(0).permutation(60)
     for row, i in zip(papers.test, order[10:20]):
         assert np.array_equal(np.bincount(row[row >= 0], minlength=11), counts[i, :11])
+
+
+def test_topics_without_any_of_the_samplers_are_missing(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    from experiments.scir import topics
+
+    corpora(tmp_path)
+    monkeypatch.setitem(topics.SIZES, "small", topics.Size(None, 10, 2, 20, (1, 4), 2, 2))
+    monkeypatch.setitem(sys.modules, "tomotopy", None)  # not installed
+    arguments = ["--data-dir", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert command("topics", *arguments, "--samplers", "tomotopy") == 1
+    told = capsys.readouterr()
+    assert "## topics" not in told.out and "pip install tomotopy" in told.err
+    assert told.err.endswith("none of these samplers is there\n\n")
 
 
 @pytest.mark.full

@@ -6,7 +6,7 @@ from ..common import main
 from .topics import add_arguments
 
 PARTS = ("dirichlet", "msweb", "topics")
-SIZES = ("small", "medium", "full")  # medium is of topics alone, and full of the others
+SIZES = ("small", "medium", "full")  # medium is of topics alone: the others run at full size
 
 if __name__ == "__main__":
     raise SystemExit(main(PARTS, __package__, __doc__, sizes=SIZES, add=add_arguments))

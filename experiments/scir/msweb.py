@@ -18,6 +18,7 @@ from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
 
 from .. import common
 from ..common import Options, active
+from ..common import table as markdown
 from . import pictures
 
 USERS, PAGES = 32_711, 294
@@ -196,11 +197,9 @@ def table(
     """What each sampler reached and how soon, and every step size of the grids."""
     last = slice(-results[FULL].test.shape[1] // 3, None)
     level = results[FULL].test[:, last].mean()
-    lines = [
-        "| sampler | step size | in the grid | ms a pass | log predictive | of the seeds "
-        "| averaged | clusters | " + " | ".join(f"s to {level - near:.3f}" for near in NEAR) + " |",
-        "|---" * (8 + len(NEAR)) + "|",
-    ]
+    header = ["sampler", "step size", "in the grid", "ms a pass", "log predictive", "of the seeds"]
+    header += ["averaged", "clusters", *(f"s to {level - near:.3f}" for near in NEAR)]
+    rows = []
     for name, r in results.items():
         finals = r.test[:, last].mean(1)
         soon = [passes_to(level - near, r.test) for near in NEAR]
@@ -219,17 +218,14 @@ def table(
             f"{r.active:.1f}",
             *(f"{seconds[name] * there:.2f}" if there else "never" for there in soon),
         ]
-        lines.append("| " + " | ".join(cells) + " |")
-    lines += [
-        "",
-        "| sampler | step size | log predictive, users to tune by | clusters |",
-        "|---" * 4 + "|",
+        rows.append(cells)
+    every = [
+        [name, f"{r.step_size:.2g}", f"{r.tune[:, last].mean():.3f}", f"{r.active:.1f}"]
+        for name, runs in grids.items()
+        for r in runs
     ]
-    for name, runs in grids.items():
-        for r in runs:
-            final = r.tune[:, last].mean()
-            lines.append(f"| {name} | {r.step_size:.2g} | {final:.3f} | {r.active:.1f} |")
-    return "\n".join(lines) + "\n"
+    of_grids = ["sampler", "step size", "log predictive, users to tune by", "clusters"]
+    return markdown(header, rows) + "\n" + markdown(of_grids, every)
 
 
 def run(options: Options) -> Iterator[str]:

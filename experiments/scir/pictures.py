@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
+from ..common import save
 
 COLOURS = {"scir": "#0072b2", "sgrld": "#d55e00", "exact": "#333333"}
 
@@ -28,8 +27,7 @@ def draw_boxes(results: dict[str, Any], path: Path) -> None:
         box.set_alpha(0.5)
     ax.set_ylabel("log10 of the fifth component")
     ax.set_title("A component of a sparse Dirichlet, batches of 10 of 1,000")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    save(figure, path)
 
 
 def draw_distances(results: dict[str, dict[tuple[str, int], Any]], path: Path) -> None:
@@ -47,8 +45,7 @@ def draw_distances(results: dict[str, dict[tuple[str, int], Any]], path: Path) -
         ax.set_title(f"{posterior} Dirichlet")
     axes[0].set_ylabel("Kolmogorov-Smirnov distance")
     axes[0].legend(frameon=False)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    save(figure, path)
 
 
 def draw_predictives(results: dict[str, Any], seconds: dict[str, float], path: Path) -> None:
@@ -67,8 +64,7 @@ def draw_predictives(results: dict[str, Any], seconds: dict[str, float], path: P
         ax.set_xlabel(label)
     axes[0].set_ylabel("log predictive of a held-out user")
     axes[0].legend(frameon=False)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    save(figure, path)
 
 
 def draw_topics(results: dict[str, dict[str, Any]], passes: Sequence[int], path: Path) -> None:
@@ -87,5 +83,4 @@ def draw_topics(results: dict[str, dict[str, Any]], passes: Sequence[int], path:
             ax.set_ylabel("perplexity of other documents")
         column[0].set_title(corpus)
         column[0].legend(frameon=False)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    save(figure, path)

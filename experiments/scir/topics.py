@@ -109,6 +109,7 @@ def outside(key: Array, lda: LDA, corpus: Corpus, size: Size) -> Curve | None:
     try:
         import tomotopy
     except ImportError:
+        print("tomotopy is left out: pip install tomotopy", file=sys.stderr)
         return None
     draws = np.full((size.seeds, size.passes[-1], lda.num_topics, lda.vocabulary), BETA, np.float32)
     seconds, seeds = 0.0, jax.random.randint(key, (size.seeds,), 1, 2**30)
@@ -200,8 +201,10 @@ def table(results: dict[str, dict[str, Curve]], size: Size) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which curves of topics to draw."""
     parser.add_argument("--corpus", choices=CORPORA, help="of topics, one of the two")
-    parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=SAMPLERS)
-    parser.add_argument("--seeds", type=int, help="how many; by default those of the size")
+    parser.add_argument(
+        "--samplers", nargs="+", choices=SAMPLERS, default=SAMPLERS, help="of topics"
+    )
+    parser.add_argument("--seeds", type=int, help="of topics; by default those of the size")
 
 
 def run(options: Options) -> Iterator[str]:
@@ -227,4 +230,6 @@ def run(options: Options) -> Iterator[str]:
             yield table(results, size)
     if not results:
         raise Missing("no corpus is there")
+    if not all(results.values()):
+        raise Missing("none of these samplers is there")
     pictures.draw_topics(results, size.passes, options.out / "topics.png")
