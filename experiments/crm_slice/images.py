@@ -19,7 +19,7 @@ from sgmc_jax.bnp import (
 from sgmc_jax.pictures import plot_features
 from sgmc_jax.processes import Bernoulli, BetaProcess, bondesson
 
-from ..common import Options, held_out_features, load, one_feature, table, timed
+from ..common import Options, held_out_features, load, one_feature, save, table, timed
 
 NOISE, TEST = 0.25, 500
 
@@ -36,7 +36,7 @@ def run(options: Options) -> Iterator[str]:
         "slice_crm": slice_crm(series, Bernoulli(), family, decay=1.0, capacity=32),
         "hybrid_features": hybrid_features(process, family, blocks=len(train) // 50, capacity=32),
     }
-    seeds = seed_features(options.key, process, family, train)
+    seeds = seed_features(jax.random.fold_in(options.key, 1), process, family, train)
     starts = {"one feature": one_feature(len(train)), "seeds": seeds}
 
     header = ["start", "sampler", "features", "held-out log density", "ms a step"]
@@ -54,4 +54,4 @@ def run(options: Options) -> Iterator[str]:
     state = last["seeds", "slice_features"]
     counts = jax.device_get(state.sums.counts)
     images = plot_features(state.position.shared["parameters"], (6, 6), counts=counts)
-    images[0].figure.savefig(options.out / "images.png", dpi=120)
+    save(images[0].figure, options.out / "images.png")

@@ -18,7 +18,7 @@ from sgmc_jax.bnp import (
 )
 from sgmc_jax.pictures import plot_features
 
-from ..common import Options, curves, held_out_features, one_feature, table, timed
+from ..common import Options, active, curves, held_out_features, one_feature, save, table, timed
 
 NOISE = 0.5
 _WARM = 256  # blocks, each of which has births in slots of its own
@@ -43,37 +43,37 @@ def run(options: Options) -> Iterator[str]:
     parts = BetaBernoulli(1.0), LinearGaussian(36, NOISE, 1.0)
     blocks, record = n // 200, held_out_features(test, NOISE)
     starts = {"one feature": one_feature(n)}
+    before = jax.random.fold_in(options.key, 1)  # of what goes before the sampler
     if blocks <= _WARM:
-        starts["warm"] = _warm(options, parts, items, blocks, num // 8)
-    starts["seeds"] = seed_features(options.key, *parts, items)
+        starts["warm"] = _warm(before, parts, items, blocks, num // 8)
+    starts["seeds"] = seed_features(before, *parts, items)
     header = ["images", "blocks", "start", "held-out", "features", "smallest cosine", "ms a step"]
     rows, found, scores = [], {}, {}
     for name, start in starts.items():
         columns = jax.tree.leaves(start)[-1].shape[1]
         kernel = hybrid_features(*parts, blocks=blocks, capacity=max(16, columns + 8))
         done = timed(options.key, kernel, start, items, record, num)
-        active, score = (np.asarray(part, float) for part in done.trace)
+        number, score = (np.asarray(part, float) for part in done.trace)
         theta = np.asarray(done.state.position.shared["parameters"])
         found[name] = theta[np.linalg.norm(theta, axis=1) > 0]
         norm = lambda rows: rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
         cosine = (norm(planted) @ norm(theta).T).max(axis=1).min()
         scores[name] = (np.arange(1, num + 1), score)
-        cells = [f"{score[-1]:.3f}", f"{active[-1]:.0f}", f"{cosine:.3f}"]
+        cells = [f"{score[-1]:.3f}", f"{number[-1]:.0f}", f"{cosine:.3f}"]
         rows.append([f"{n:,}", blocks, name, *cells, f"{1e3 * done.seconds:.1f}"])
         yield table(header, rows)
     curves(options.out / "figure4.png", {f"{n:,} images": scores}, ("step", "held-out"))
     both = np.concatenate([planted, found["seeds"]])
     images = plot_features(both, (6, 6), columns=4)
-    images[0].figure.savefig(options.out / "figure6.png", dpi=120)
+    save(images[0].figure, options.out / "figure6.png")
 
 
-def _warm(options: Options, parts: tuple, items: jax.Array, blocks: int, num: int) -> np.ndarray:
+def _warm(key: jax.Array, parts: tuple, items: jax.Array, blocks: int, num: int) -> np.ndarray:
     """The features after some steps in which ever fewer blocks have births."""
     cooling = num / np.log2(blocks)
     kernel = warm_features(*parts, blocks=blocks, cooling=cooling, capacity=4 * blocks)
-    active = lambda state, info: info.active
     begun = one_feature(len(items))
-    run = sample(options.key, kernel, begun, items, num_steps=num, record=active)
+    run = sample(key, kernel, begun, items, num_steps=num, record=active)
     features = np.asarray(run.state.position.local["features"])
     return features[:, features.any(axis=0)]
 

@@ -57,5 +57,5 @@ def _kernels(parts: tuple) -> dict[str, Any]:
         "slice (Ge et al.)": slice_mixture(*parts),
         "asynchronous (Smyth et al.)": asynchronous_mixture(*parts, blocks=BLOCKS),
         "hybrid": hybrid_mixture(*parts, blocks=BLOCKS),
-        "hybrid, split-merge": cycle(hybrid_mixture(*parts, blocks=BLOCKS), split_merge(*parts)),
+        "hybrid, split-merge": cycle(split_merge(*parts), hybrid_mixture(*parts, blocks=BLOCKS)),
     }

@@ -27,12 +27,13 @@ def held_out(process: DirichletProcess, family: Family, items: Any) -> Callable:
     """`(state, info) -> (clusters, log predictive density of a held-out item)`.
 
     sum_k m_k f(x | members of k) / (n + a) + a f(x) / (n + a), averaged over the items; in a cycle
-    the first kernel's.
+    the last kernel's, whose sums are of the position at the end of the step.
     """
     items = jnp.asarray(items)
 
     def record(state: Any, info: Any) -> tuple[Array, Array]:
-        state = state.states[0] if isinstance(state, CycleState) else state
+        if isinstance(state, CycleState):
+            state, info = state.states[-1], info.kernels[-1]
         counts, stats = state.sums.counts, state.sums.statistics
         a = state.position.shared["concentration"]
         own = family.about(state.centre)

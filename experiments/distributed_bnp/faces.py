@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
 from sgmc_jax.pictures import plot_features
 
-from ..common import Options, load, table, timed
+from ..common import Options, load, save, table, timed
 
 
 def run(options: Options) -> Iterator[str]:
@@ -26,7 +27,12 @@ def run(options: Options) -> Iterator[str]:
     )
     items, capacity = jnp.asarray(x), 64
     start = seed_features(
-        options.key, *parts, items, num_chains=chains, num_steps=steps, capacity=capacity
+        jax.random.fold_in(options.key, 1),
+        *parts,
+        items,
+        num_chains=chains,
+        num_steps=steps,
+        capacity=capacity,
     )
     kernel = hybrid_features(*parts, blocks=32, capacity=capacity)
     record = lambda state, info: (info.active, state.position.shared["noise_scale"])
@@ -34,7 +40,7 @@ def run(options: Options) -> Iterator[str]:
     active, noise = done.trace
     theta = done.state.position.shared["parameters"]
     images = plot_features(theta, (19, 19), counts=done.state.sums.counts)
-    images[0].figure.savefig(options.out / "figure7.png", dpi=120)
+    save(images[0].figure, options.out / "figure7.png")
     explained = 1 - float(noise[-1]) ** 2
     row = [len(x), 32, num, int(active[-1]), f"{noise[-1]:.3f}", f"{explained:.2f}"]
     header = [

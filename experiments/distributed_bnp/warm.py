@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -40,6 +41,7 @@ def _run(
     options: Options, parts: tuple, items: np.ndarray, record: Any, p: int, name: str, num: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """The clusters and held-out scores of a whole run, its start included."""
+    key = jax.random.fold_in(options.key, 1)  # of what goes before the sampler
     hybrid = hybrid_mixture(*parts, blocks=p, capacity=64)
     start, eighth = jnp.zeros(len(items), jnp.int32), num // 8
     if name == "cold":
@@ -48,7 +50,7 @@ def _run(
         return active, score, done.seconds
     cooling = eighth / max(1.0, np.log2(p)) if name == "warm" else 1e9
     warm = warm_mixture(*parts, blocks=p, cooling=cooling, capacity=max(64, p))
-    first = timed(options.key, warm, start, items, record, eighth if name == "warm" else num)
+    first = timed(key, warm, start, items, record, eighth if name == "warm" else num)
     traces, seconds = [first.trace], first.seconds
     if name == "warm":
         labels = first.state.position.local["assignment"]

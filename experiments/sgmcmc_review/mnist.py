@@ -175,12 +175,12 @@ def run(options: Options) -> Iterator[str]:
         print(*rows[-1], *found, flush=True)
         return table(header, rows) + "\n" + table(["pilot", "log loss, held back"], pilots)
 
-    steps = size.before + size.steps
+    steps, rates = size.before + size.steps, {}
     for name in OPTIMISERS:
-        weights, rate, found = optimised(problem, name, steps)
-        yield add(name, stacked(weights), rate, found)
-    centre = problem.optimise("Adam", rate, size.before)
-    yield add("Adam, the centre", stacked(centre), rate, [])
+        weights, rates[name], found = optimised(problem, name, steps)
+        yield add(name, stacked(weights), rates[name], found)
+    centre = problem.optimise("Adam", rates["Adam"], size.before)
+    yield add("Adam, the centre", stacked(centre), rates["Adam"], [])
     for anchor in (centre, None):
         for name in SAMPLERS:
             draws, h, found = sampled(problem, name, anchor)

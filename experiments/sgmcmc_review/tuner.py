@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.common import Options, table
 from sgmc_jax import (
     ControlVariate,
     Full,
@@ -23,6 +22,8 @@ from sgmc_jax import (
     sgld,
 )
 from sgmc_jax.tune import Tuned, grid_search, laplace, successive_halving
+
+from ..common import Options, save, table
 
 NUM_STEPS = {False: 2_000, True: 10_000}  # of each of the settings of the grid
 SHARE = 0.3  # of the grid's budget, for the halving
@@ -124,4 +125,4 @@ def run(options: Options) -> Iterator[str]:
                 ]
             )
         yield table(header, rows)
-        halved.plot().figure.savefig(options.out / f"tuner_{i}.png")
+        save(halved.plot().figure, options.out / f"tuner_{i}.png")
