@@ -41,7 +41,6 @@ def _run(
     options: Options, parts: tuple, items: np.ndarray, record: Any, p: int, name: str, num: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """The clusters and held-out scores of a whole run, its start included."""
-    key = jax.random.fold_in(options.key, 1)  # of what goes before the sampler
     hybrid = hybrid_mixture(*parts, blocks=p, capacity=64)
     start, eighth = jnp.zeros(len(items), jnp.int32), num // 8
     if name == "cold":
@@ -50,7 +49,9 @@ def _run(
         return active, score, done.seconds
     cooling = eighth / max(1.0, np.log2(p)) if name == "warm" else 1e9
     warm = warm_mixture(*parts, blocks=p, cooling=cooling, capacity=max(64, p))
-    first = timed(key, warm, start, items, record, eighth if name == "warm" else num)
+    steps = eighth if name == "warm" else num
+    key = options.key if steps == num else jax.random.fold_in(options.key, 1)
+    first = timed(key, warm, start, items, record, steps)
     traces, seconds = [first.trace], first.seconds
     if name == "warm":
         labels = first.state.position.local["assignment"]
