@@ -99,7 +99,7 @@ def test_the_clock_counts_neither_compilation_nor_growth():
     assert (seconds, run.num_steps) == (6, 22)
 
 
-@pytest.mark.parametrize("thin", [1, 5])
+@pytest.mark.parametrize("thin", [5, pytest.param(1, marks=pytest.mark.full)])
 def test_what_is_timed_goes_on_from_the_run(thin):
     """The draws are those of one longer run; the 37th step of it wants a seventeenth slot."""
     from sgmc_jax import sample
@@ -114,3 +114,9 @@ def test_what_is_timed_goes_on_from_the_run(thin):
     whole = go(position=start, num_steps=55)
     assert seconds == 1 and run.num_steps == 55 and len(run.trace) == 10 // thin
     assert np.array_equal(run.trace, whole.trace[-len(run.trace) :])
+
+
+def test_a_picture_that_is_saved_is_let_go(tmp_path):
+    figure, _ = common.plt.subplots()
+    common.save(figure, tmp_path / "a.png")
+    assert (tmp_path / "a.png").is_file() and figure.number not in common.plt.get_fignums()
