@@ -54,12 +54,13 @@ notebooks: $(VENV)/.test  ## run every notebook from top to bottom
 	$(if $(wildcard notebooks/*.py),$(PY) -m jupytext --quiet --to ipynb notebooks/*.py)
 	$(PYTEST) --nbmake --nbmake-timeout=900 --overwrite notebooks/*.ipynb
 	$(PY) -m tests.strip_notebooks notebooks/*.ipynb
+	$(PY) docs/gallery_pictures.py
 
 docs: $(VENV)/.docs  ## the HTML pages, in docs/_build/html; a warning is an error
 	$(PY) -m sphinx -q -W --keep-going -b $(BUILDER) docs docs/_build/$(BUILDER)
 
 clean:  ## remove environments, caches and built pages
-	rm -rf .venv .venv-lowest .venv-wheel .cache .pytest_cache .ruff_cache dist docs/_build docs/generated
+	rm -rf .venv .venv-lowest .venv-wheel .cache .pytest_cache .ruff_cache dist docs/_build docs/generated docs/notebooks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp for the environment and one for each extra installed into it: only a change of

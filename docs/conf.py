@@ -1,7 +1,9 @@
 """Sphinx configuration: `make docs`."""
 
 import os
+import shutil
 from importlib.metadata import version as _version
+from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -39,8 +41,24 @@ html_theme = "furo"
 html_title = "sgmc_jax"
 
 
+# The notebooks are pages too. They lie beside this folder, where they are run and linked to;
+# Sphinx reads a copy.
+_HERE = Path(__file__).parent
+shutil.rmtree(_HERE / "notebooks", ignore_errors=True)
+shutil.copytree(_HERE.parent / "notebooks", _HERE / "notebooks", ignore=shutil.ignore_patterns("*.py"))
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", _escape_bars, priority=900)
+    app.connect("source-read", _links_to_the_copy)
+
+
+def _links_to_the_copy(app, name, source):
+    """Links between pages and notebooks as they are in the repository, for where the copy is."""
+    if name.startswith("notebooks/"):
+        source[0] = source[0].replace("(../docs/", "(../")
+    else:
+        source[0] = source[0].replace("../notebooks/", "notebooks/")
 
 
 def _escape_bars(app, what, name, obj, options, lines):
