@@ -120,7 +120,7 @@ kernels = {
 
 def against_the_law(key, kernel):
     """Total variation from the exact law, and what chance alone would make of it: mean and sd."""
-    args = {"num_steps": 1_500, "burn_in": 100, "num_chains": 128}
+    args = {"num_steps": 1_200, "burn_in": 100, "num_chains": 64}
     run = sample(key, kernel, None, X, **args, reduce=which)
     means = np.asarray(run.trace.mean, np.float64)  # of each chain
     covariance = np.cov(means.T) / len(means)
@@ -142,7 +142,7 @@ for key, (name, kernel) in zip(KEYS, kernels.items()):
     told(name)
 
 # %% [markdown]
-# Chance is told by the chains: 128 independent means have a covariance, and normal errors with that
+# Chance is told by the chains: 64 independent means have a covariance, and normal errors with that
 # covariance have some total variation too.
 #
 # ## An order that stays behind
@@ -162,7 +162,7 @@ class Forgetful(type(moving)):
 
 
 fields = {field.name: getattr(moving, field.name) for field in dataclasses.fields(moving)}
-name = "the same, the order as it was"
+name = "moving weights, forgetful"
 found[name] = against_the_law(KEYS[6], cycle(Forgetful(**fields), renaming))
 told(name)
 
@@ -183,8 +183,8 @@ plt.show()
 # ## What was seen
 #
 # - **Six samplers.** All are as far from the exact law as chance alone would make them, to within
-#   two of its standard deviations. These runs would have seen a total variation of a hundredth or
-#   so, no less.
+#   two of its standard deviations. These runs would have seen a total variation of some two
+#   hundredths, hardly less.
 # - **An order that stays behind.** The cycle with the forgetful kernel is elsewhere altogether,
 #   though its two kernels are exact and its chains agree: chance among them is the smallest of all.
 #   A kernel whose state holds more than its position needs `refresh` before it takes turns.
