@@ -3,9 +3,11 @@
 `make notebooks` runs them as they are.
 """
 
+import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 jupytext = pytest.importorskip("jupytext")
@@ -41,6 +43,23 @@ def test_a_script_with_another_line_is_told(tmp_path):
     other = tmp_path / "quickstart.py"
     other.write_text((FOLDER / "quickstart.py").read_text() + "1 + 1\n")
     assert sources(other) != sources(FOLDER / "quickstart.ipynb")
+
+
+def gallery():
+    path = FOLDER.parent / "docs" / "gallery_pictures.py"
+    spec = importlib.util.spec_from_file_location("gallery_pictures", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_the_gallery_shows_what_is_stored(script):
+    image, pictures = pytest.importorskip("PIL.Image"), gallery()
+    made = pictures.small(pictures.stored(script.stem, pictures.SHOWN[script.stem]))
+    shown = image.open(pictures.ROOT / "docs" / "images" / "gallery" / f"{script.stem}.png")
+    gap = np.asarray(made.convert("RGB"), float) - np.asarray(shown.convert("RGB"), float)
+    assert made.size == shown.size and np.abs(gap).mean() < 1.0  # of 255: other versions of Pillow
 
 
 def small(source):
