@@ -54,9 +54,11 @@ print(run.summary())
 # In the metric of the approximation all coordinates should have variance one. And are the
 # coefficients that the data were drawn from where they should be?
 
+
 # %%
 def standardised(x):
     return jnp.linalg.solve(fit.space.cholesky, (x - fit.mode).T).T
+
 
 z = jax.vmap(standardised)(run.trace)
 each = z.var(1).mean(-1)  # of each chain
@@ -124,9 +126,11 @@ plt.show()
 # above spent on twelve settings is here that of 27. They are step sizes and frictions of `sghmc` on
 # a curved law, a parabola with noise, and run side by side in one compiled program.
 
+
 # %%
 def log_density(x):
     return -0.25 * x[0] ** 2 - 2.0 * (x[1] - 0.5 * x[0] ** 2) ** 2
+
 
 curved = FunctionModel(log_density)
 grid = {
