@@ -43,9 +43,9 @@ html_title = "sgmc_jax"
 
 # The notebooks are pages too. They lie beside this folder, where they are run and linked to;
 # Sphinx reads a copy.
-_HERE = Path(__file__).parent
-shutil.rmtree(_HERE / "notebooks", ignore_errors=True)
-shutil.copytree(_HERE.parent / "notebooks", _HERE / "notebooks", ignore=shutil.ignore_patterns("*.py"))
+_COPY = Path(__file__).parent / "notebooks"
+shutil.rmtree(_COPY, ignore_errors=True)
+shutil.copytree(_COPY.parents[1] / "notebooks", _COPY, ignore=shutil.ignore_patterns("*.py"))
 
 
 def setup(app):

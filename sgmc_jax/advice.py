@@ -12,6 +12,7 @@ TOO_HOT = 0.2  # the excess of the temperature from which on a run is remarked u
 REFUSED = 0.1  # the acceptance probability below which it is
 _BLURRED = 0.25  # the rounding of an energy, in nats, from which on it is
 _FEW = 1_000  # steps that tell nothing yet
+_FEW_OF_A_CHAIN = 200  # of one chain, of whether it moves at all
 
 
 def values_of(info: Any, name: str) -> Iterator[np.ndarray]:
@@ -55,6 +56,8 @@ def remarks(info: Any, axes: Sequence[str], each: int = 1) -> list[str]:
             f"of the proposals {min(rates):.1%} are accepted: take a smaller step size, or a "
             "metric that fits the target (whiten)"
         )
+    else:
+        said += _chains_that_stand(info, axes, -(-_FEW_OF_A_CHAIN // each))
     for energies in (x[np.isfinite(x)] for x in values_of(info, "energy")):
         size = float(np.median(np.abs(energies))) if energies.size else 0.0
         blur = size * float(np.finfo(energies.dtype).eps)
@@ -65,3 +68,19 @@ def remarks(info: Any, axes: Sequence[str], each: int = 1) -> list[str]:
                 "likelihood of each item, such as its value at the start, or enable jax_enable_x64"
             )
     return said
+
+
+def _chains_that_stand(info: Any, axes: Sequence[str], least: int) -> list[str]:
+    """Of the chains of a kernel, of `least` draws or more, the one that hardly moves: the mean over
+    all hides it."""
+    for x in values_of(info, "acceptance") if "chain" in axes else ():
+        draws = np.moveaxis(x, axes.index("chain"), 0)
+        draws = draws[..., None] if draws.ndim < len(axes) else draws  # of a run that keeps a mean
+        rates = np.nan_to_num(draws.mean(-1), nan=1.0).reshape(len(draws), -1).min(-1)
+        if draws.shape[-1] >= least and rates.min() < REFUSED:
+            return [
+                f"of the proposals of chain {rates.argmin()} {rates.min():.1%} are accepted, "
+                "though others move: take another start, a smaller step size, or a metric that "
+                "fits the target (whiten)"
+            ]
+    return []

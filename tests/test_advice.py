@@ -191,6 +191,21 @@ def test_one_kernel_of_a_stack_is_told_of():
     assert table.acceptance_rate < 0.1 and any("are accepted" in r for r in table.remarks)
 
 
+@pytest.mark.parametrize("reduce", [False, True])
+def test_one_chain_that_stands_is_told_of(reduce):
+    """One of eight accepts nothing, far out where steps are too long: the mean over all is high."""
+    cliff = FunctionModel(lambda x: -0.5 * x**2 - jnp.where(x > 50, jnp.exp(x - 50), 0.0))
+    kernel = hmc(Minibatch(cliff, Full()), 0.5, 2)
+    starts = jnp.zeros(8).at[5].set(80.0)
+    args = {"num_steps": 300, "num_chains": 8, "position_axis": 0, "reduce": reduce}
+    with pytest.warns(UserWarning, match="of the proposals of chain 5 0.0% are accepted"):
+        run = sample(jax.random.key(0), kernel, starts, None, **args)
+    assert run.info.kernel.acceptance.mean() > 0.8
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sample(jax.random.key(0), kernel, jnp.zeros(8), None, **args)
+
+
 def test_a_step_of_size_zero_heats_nothing():
     kernel = sgld(NOISY, lambda step: jnp.where(step < 2, 0.1, 0.0), noise_covariance=1.0)
     run = sample(jax.random.key(0), kernel, jnp.zeros(4), DATA, num_steps=4)
