@@ -117,9 +117,8 @@ class Tuned(NamedTuple):
         joined = "-" if len({arm.rounds for arm in self.arms}) == 1 else "none"
         for label, points in lines.items():
             x, y, rounds = zip(*sorted(points), strict=True)
-            (line,) = ax.plot(x, y, linestyle=joined)
-            sizes, color = 12 * np.square(rounds), line.get_color()
-            ax.scatter(x, y, sizes, color=color, label=label or None)
+            (line,) = ax.plot(x, y, "o", linestyle=joined, markersize=4, label=label or None)
+            ax.scatter(x, y, 16 * np.square(rounds), color=line.get_color())
         same = lambda arm: all(np.array_equal(arm.setting[n], x) for n, x in self.setting.items())
         best = next(i for i, arm in enumerate(self.arms) if same(arm))
         star = {"markersize": 16, "markerfacecolor": "none", "label": "chosen"}
