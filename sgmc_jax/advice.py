@@ -76,8 +76,10 @@ def _chains_that_stand(info: Any, axes: Sequence[str], least: int) -> list[str]:
     for x in values_of(info, "acceptance") if "chain" in axes else ():
         draws = np.moveaxis(x, axes.index("chain"), 0)
         draws = draws[..., None] if draws.ndim < len(axes) else draws  # of a run that keeps a mean
+        if draws.shape[-1] < least:
+            continue
         rates = np.nan_to_num(draws.mean(-1), nan=1.0).reshape(len(draws), -1).min(-1)
-        if draws.shape[-1] >= least and rates.min() < REFUSED:
+        if rates.min() < REFUSED <= rates.max():
             return [
                 f"of the proposals of chain {rates.argmin()} {rates.min():.1%} are accepted, "
                 "though others move: take another start, a smaller step size, or a metric that "

@@ -32,7 +32,7 @@ from sgmc_jax import (
     sgrld,
     thin,
 )
-from sgmc_jax.advice import means
+from sgmc_jax.advice import means, remarks
 from sgmc_jax.transitions import MirroredLangevin, PreconditionedLangevin, RecipeEuler
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
@@ -191,6 +191,9 @@ def test_one_kernel_of_a_stack_is_told_of():
     assert table.acceptance_rate < 0.1 and any("are accepted" in r for r in table.remarks)
 
 
+NO_DRAWS = {"acceptance": np.zeros((8, 0)), "energy": None}
+
+
 @pytest.mark.parametrize("reduce", [False, True])
 def test_one_chain_that_stands_is_told_of(reduce):
     """One of eight accepts nothing, far out where steps are too long: the mean over all is high."""
@@ -204,6 +207,13 @@ def test_one_chain_that_stands_is_told_of(reduce):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sample(jax.random.key(0), kernel, jnp.zeros(8), None, **args)
+        sample(jax.random.key(0), kernel, starts, None, **(args | {"num_steps": 150}))
+        assert remarks(run.info.kernel._replace(**NO_DRAWS), ("chain", "draw")) == []
+    with warnings.catch_warnings(record=True) as said:  # of two that both stand, no others move
+        warnings.simplefilter("always")
+        both = {"num_steps": 300, "num_chains": 2, "position_axis": None, "reduce": reduce}
+        sample(jax.random.key(0), kernel, jnp.array(80.0), None, **both)
+    assert not any("others" in str(warning.message) for warning in said)
 
 
 def test_a_step_of_size_zero_heats_nothing():
