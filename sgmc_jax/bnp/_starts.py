@@ -22,7 +22,6 @@ from .seeding import kmeans_plus_plus
 Starter = Callable[[Any], Dist]
 
 _MANY = 200  # items that no longer leave their cluster one by one
-MANY_ROWS = 1_000  # for seeds of features, which take seconds
 _MOST = 20  # clusters to begin with
 _kmeans = quick_jit(kmeans_plus_plus)
 

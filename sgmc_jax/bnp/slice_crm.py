@@ -26,13 +26,14 @@ from ..processes import (
 from ..random.words import item_uniforms, slot_item_uniforms, word_keys
 from ._columns import Ordered
 from ._series_weights import SeriesWeights
-from ._starts import MANY_ROWS, Starter
+from ._starts import Starter
 from ._weights import Weights
 from .hybrid.blocks import Blocks, Rows
-from .hybrid.features import LatentFeatures
+from .hybrid.features import LatentFeatures, from_seeds
 from .hybrid.kernel import HybridState, HybridSums, ModelKernel
 from .hybrid.rows import draw_entries
 
+_FEW_ROWS = 20  # a chain of more hardly ever leaves its first feature, in some dimensions
 _NUMBERS = 2**17  # entries of as many rows as are visited together on a CPU
 _MOST_NUMBERS = 2**27  # and elsewhere
 
@@ -60,17 +61,15 @@ class SliceModel(LatentFeatures):
         return state._replace(position=Dist(shared | extra, local))
 
     def starter(self, data: PyTree, capacity: int) -> Starter | None:
-        process = self.process.collapsed
+        num, process = leading_axis(data), self.process.collapsed
+        if num < _FEW_ROWS:
+            return None
         # a start is made by a collapsed chain, for which weights have to be integrated out
         if process is not None:
-            of_process = LatentFeatures(process, self.family).starter(data, capacity)
-            return None if of_process is None else lambda key: self._own(of_process(key), process)
-        if leading_axis(data) >= MANY_ROWS:
-            warnings.warn(
-                "position=None begins with one feature, which a chain of "
-                f"{leading_axis(data)} items may never leave: give features to begin with",
-                stacklevel=2,
-            )
+            start = from_seeds(process, self.family, data, capacity)
+            return lambda key: self._own(start(key), process)
+        told = f"position=None begins with one feature, and {num} items may never leave it"
+        warnings.warn(f"{told}: give features to begin with", stacklevel=2)
         return None
 
     def _own(self, start: Dist, process: FeatureProcess) -> Dist:
@@ -301,9 +300,9 @@ def slice_crm(
         representation has one; `shared["series"]` has besides the `v`, `g` and `log_theta` of
         every slot, which are part of the chain. So another kernel may move its features only if it
         gives these their law: another series of the same measure does, but not `hybrid_features`,
-        which integrates weights out and goes with `slice_features`. `None`,
-        to begin with, is one feature that all items have, and of a thousand items and more those
-        that `BetaBernoulli(1)` or, of counts, `GammaPoisson(1)` finds in a hundred of them.
+        which integrates weights out and goes with `slice_features`. `None`, to begin with, is one
+        feature that all items have; in `sample`, of 20 items or more, those that `BetaBernoulli(1)`
+        or, of counts, `GammaPoisson(1)` finds in a hundred of them.
 
     Info:
         `active`, the number of features; `overflow`.

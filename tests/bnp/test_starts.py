@@ -13,6 +13,7 @@ from sgmc_jax.bnp import (
     BetaProcess,
     DirichletCategorical,
     DirichletProcess,
+    LinearGaussian,
     NormalKnownCovariance,
     asynchronous_mixture,
     auxiliary_mixture,
@@ -78,15 +79,36 @@ def any_measure(process, family):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("make", [hybrid_features, slice_features, any_measure])
-def test_many_items_begin_with_the_features_of_some(make):
+@pytest.mark.parametrize(
+    "make, few", [(hybrid_features, 999), (slice_features, 19), (any_measure, 19)]
+)
+def test_many_items_begin_with_the_features_of_some(make, few):
     kernel = make(*FEATURES)
     features = np.asarray(kernel.starter(images(1_000))(KEY).local["features"])
     assert features.shape == (1_000, 16) and np.sum(features.any(1)) <= 100
     found = [np.flatnonzero(u) for u in features.T if u.sum() > 10]
     present = np.asarray(images(1_000))[:, :3] > 2.0
     assert len(found) == 3 and {int(present[rows].all(0).argmax()) for rows in found} == {0, 1, 2}
-    assert kernel.starter(images(999)) is None
+    assert kernel.starter(images(few)) is None
+
+
+@pytest.mark.full
+def test_slices_of_a_few_items_have_their_features():
+    """In 36 dimensions a feature that is drawn from its prior hardly ever suits an item."""
+    rng = np.random.default_rng(0)
+    z = rng.integers(0, 2, (30, 4))
+    x = z @ np.kron(np.eye(4), np.ones((1, 9))) + 0.5 * rng.normal(size=(30, 36))
+    kernel = slice_features(FEATURES[0], LinearGaussian(36, 0.5, 1.0))
+    args = {"num_steps": 100, "num_chains": 2, "position_axis": None}
+    own, one = (sample(KEY, kernel, start, x, **args) for start in (None, np.ones((30, 1))))
+    assert np.all(own.info.active >= 4) and np.all(one.info.active == 1)
+
+
+def test_a_start_of_arrays_of_numpy():
+    """Each chain looks at items of its own."""
+    starter = slice_features(*FEATURES).starter(np.asarray(images(20)))
+    start = jax.eval_shape(jax.vmap(starter), jax.random.split(KEY, 2))
+    assert start.local["features"].shape == (2, 20, 16)
 
 
 def test_a_mass_with_a_prior_begins_at_its_own_value():
@@ -100,7 +122,7 @@ def test_a_mass_with_a_prior_begins_at_its_own_value():
 def test_features_without_a_start_are_told():
     twice = CountLikelihood.from_function(lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)), 2)
     kernel = slice_crm(bondesson(BetaProcess(1.0, 2.0)), twice, FEATURES[1])
-    with pytest.warns(UserWarning, match="position=None begins with one feature, which a chain of"):
+    with pytest.warns(UserWarning, match="position=None begins with one feature, and 1000"):
         assert kernel.starter(images(1_000)) is None
 
 

@@ -17,7 +17,6 @@ from ...families import FeatureFamily, FeatureRows
 from ...processes import FeatureProcess
 from ...random.words import slot_item_uniforms, word_keys, word_pair
 from .._starts import (
-    MANY_ROWS,
     Starter,
     check_features,
     check_parts,
@@ -31,6 +30,8 @@ from .kernel import Hybrid, HybridModel, HybridState, HybridSums, Round, StepKey
 from .rows import Atoms, draw_entries, sweep_block
 from .schedules import Anchored, Demotion, Published, Schedule, Warm
 from .seeds import seeds
+
+_MANY_ROWS = 1_000  # for seeds, which take seconds: of fewer, births find the features
 
 
 class LatentFeatures(HybridModel):
@@ -64,11 +65,9 @@ class LatentFeatures(HybridModel):
         return self._at(position, params, blocks)
 
     def starter(self, data: PyTree, capacity: int) -> Starter | None:
-        if leading_axis(data) < MANY_ROWS:
+        if leading_axis(data) < _MANY_ROWS:
             return None
-        # one block, whatever those of the chain: seeds are of few items
-        kernel = hybrid_features(self.process, self.family, capacity=capacity)
-        return lambda key: seeds(key, kernel, data)
+        return from_seeds(self.process, self.family, data, capacity)
 
     def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
         return self._at(state.position, self.reference(state), blocks)
@@ -205,6 +204,15 @@ class LatentFeatures(HybridModel):
         rows = _rows(z, blocks)
         statistics = self.family.statistics(params, rows)
         return HybridSums(blocks.occupancy(rows.features), statistics, lost.astype(jnp.int32))
+
+
+def from_seeds(
+    process: FeatureProcess, family: FeatureFamily, data: PyTree, capacity: int
+) -> Starter:
+    """Each chain begins with the features of some of the items."""
+    # one block, whatever those of the chain: seeds are of few items
+    kernel = hybrid_features(process, family, capacity=capacity)
+    return lambda key: seeds(key, kernel, data)
 
 
 def _rows(z: Array, blocks: Blocks) -> FeatureRows:

@@ -27,7 +27,7 @@ def seeds(
     total, capacity = leading_axis(data), kernel.capacity
     subset_key, run_key = jax.random.split(key)
     subset = random_subset(subset_key, min(num_items, total), total)
-    items = jax.tree.map(lambda x: x[subset], data)
+    items = jax.tree.map(lambda x: jnp.asarray(x)[subset], data)
     shared, local = _best(run_key, kernel, items, num_chains, num_steps).position
     # it is left to the chain to find those of the items that were not drawn
     features = jnp.zeros((total, capacity), local["features"].dtype)
