@@ -138,7 +138,8 @@ def sample(
             Batches may be shorter than others, and all chains take the same: see `share_batch`.
         num_steps: the number of steps from `position` on, burn-in included; of a run found in
             `checkpoint`, which began there too, those that it has made count.
-        num_chains: the number of chains; `None` for one without a chain axis.
+        num_chains: the number of chains; `None` for one without a chain axis, or, if `position` is
+            a `Run`, for those of that.
         chains_at_once: how many chains to vectorise, group after group; by default all, which is
             best for small models, on a GPU, and with `share_batch`, whose batch each group makes
             anew. A chain or a batch of megabytes leaves a processor's cache beside others: 1 runs
@@ -200,7 +201,7 @@ def sample(
     if position is None and isinstance(source, Resident):
         start = Start(one.starter(source.first), position_axis, num_chains, roots.init, impl)
     contract = one.contract(start.one)
-    _check_streams(source, contract, kernel, alike=share_batch or (num_chains or 1) == 1)
+    _check_streams(source, contract, kernel, alike=share_batch or (start.num_chains or 1) == 1)
     over, size = _placed(engine, contract, source)
     plan = Plan(
         record=record_position if record is None else record,
@@ -218,12 +219,12 @@ def sample(
         has_slots=contract.capacity is not None,
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
-    processes, prints = Processes(engine), {}
+    processes, number, prints = Processes(engine), start.num_chains, {}
     if checkpoint is not None or processes.several:
-        settings = plan.settings | {"num_chains": str(num_chains), "burn_in": str(burn_in)}
+        settings = plan.settings | {"num_chains": str(number), "burn_in": str(burn_in)}
         prints = identity_of_run(roots, kernel, (record, reduce), start, source, settings)
         processes.require_same(prints, int(num_steps), chunk, on_error, checkpoint is None)
-    layout = Layout(engine, over, num_chains, kernel_axis == 0, plan.has_slots, chains_at_once)
+    layout = Layout(engine, over, number, kernel_axis == 0, plan.has_slots, chains_at_once)
     made_with = MadeWith(kernel.made_with(), None if plan.streamed else as_arrays(data))
     chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
     chains.start(start, source.first, made_with)
@@ -305,7 +306,9 @@ def _check_arguments(given: dict[str, Any]) -> None:
     for name in ("num_chains", "chains_at_once", "chunk"):
         if given[name] is not None:
             _checks.whole(name, given[name])
-    if given["chains_at_once"] is not None and given["num_chains"] is None:
+    run = given["position"] if isinstance(given["position"], Run) else None
+    several = given["num_chains"] is not None or (run is not None and "chain" in run.axes)
+    if given["chains_at_once"] is not None and not several:
         raise ValueError(f"chains_at_once needs num_chains, got {given['chains_at_once']}")
     if given["burn_in"] >= given["num_steps"]:
         raise ValueError(

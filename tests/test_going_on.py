@@ -264,6 +264,20 @@ def test_other_numbers_of_chains_are_refused():
         sample(KEY, anchored(0.0), half, Y, num_steps=5, num_chains=8)
 
 
+@pytest.mark.parametrize("options", [{}, {"chains_at_once": 2}, {"engine": Vmap(2, over="chains")}])
+def test_the_number_of_chains_is_that_of_the_run(options):
+    kernel = anchored(0.0)
+    half = sample(KEY, kernel, jnp.zeros(()), Y, num_steps=5, num_chains=4)
+    unsaid = sample(KEY, kernel, half, Y, num_steps=5, **options)
+    said = sample(KEY, kernel, half, Y, num_steps=5, num_chains=4, **options)
+    assert unsaid.axes == ("chain", "draw") and half.extend(unsaid).trace.shape == (4, 10)
+    np.testing.assert_array_equal(unsaid.trace, said.trace)
+    one = sample(KEY, kernel, jnp.zeros(()), Y, num_steps=5)
+    assert sample(KEY, kernel, one, Y, num_steps=5).axes == ("draw",)
+    with pytest.raises(ValueError, match="chains_at_once needs num_chains"):
+        sample(KEY, kernel, one, Y, num_steps=5, chains_at_once=1)
+
+
 @pytest.mark.parametrize("traced", [False, True])
 def test_a_loop_that_goes_on_counts_on(traced):
     """By the count go the places in an epoch, and the step sizes."""

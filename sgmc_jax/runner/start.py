@@ -37,16 +37,19 @@ class Start:
         stacked: which of the two.
         one: the position of one chain.
         function: what drew the positions, if they were drawn.
+        num_chains: how many chains there are, of a run those that it has.
         num_steps: how many steps have been made before.
     """
 
     def __init__(
         self, position: Any, axis: Any, num_chains: int | None, root: jax.Array, impl: str
     ):
-        self.run, self.num_steps = None, 0
+        self.run, self.num_chains, self.num_steps = None, num_chains, 0
         self.function: Callable | None = None
         if isinstance(position, Run):
             self.run, self.num_steps = position, position.num_steps
+            if num_chains is None and "chain" in position.axes:
+                self.num_chains = position.stopped.shape[-1]
             require_key_data(position.state)
             lead = len(position.axes) - 1
             self.one = jax.tree.map(lambda x: np.asarray(x)[(0,) * lead], position.state).position

@@ -48,7 +48,7 @@ class Tuned(NamedTuple):
     Attributes:
         kernel: the kernel of the best setting.
         setting: the arguments it was made of.
-        run: its chains, which `sample(key, kernel, run, data, num_chains=..., ...)` goes on with.
+        run: its chains, which `sample(key, kernel, run, data, ...)` goes on with.
         arms: every setting, in the order they were given in.
 
     Example:
