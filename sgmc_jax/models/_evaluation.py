@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, Integer
 
 from ._sweep import largest_weight, relative_weights
 from ._topics import DocumentTopics, TopicPrior
@@ -15,8 +15,13 @@ from ._topics import DocumentTopics, TopicPrior
 
 @eqx.filter_jit
 def perplexity(
-    prior: TopicPrior, key: Any, log_topics: Array, documents: Array, burn_in: int, draws: int
-) -> Array:
+    prior: TopicPrior,
+    key: Any,
+    log_topics: Float[Array, "s k v"],
+    documents: Integer[Array, "n l"],
+    burn_in: int,
+    draws: int,
+) -> Float[Array, ""]:
     """By document completion; see `LDA.perplexity`."""
     halves_key, sweeps_key = jax.random.split(key)
     seen, held = _halves(halves_key, documents)
@@ -42,7 +47,12 @@ def perplexity(
 
 @eqx.filter_jit
 def mean_proportions(
-    prior: TopicPrior, key: Any, log_topics: Array, documents: Array, burn_in: int, draws: int
+    prior: TopicPrior,
+    key: Any,
+    log_topics: Float[Array, "s k v"],
+    documents: Integer[Array, "n l"],
+    burn_in: int,
+    draws: int,
 ) -> Float[Array, "n k"]:
     """See `LDA.transform`."""
     allocation = DocumentTopics(prior, 1, burn_in, draws)
@@ -57,7 +67,10 @@ def mean_proportions(
 
 
 def _shares(
-    allocation: DocumentTopics, key: Any, position: Array, documents: Array
+    allocation: DocumentTopics,
+    key: Any,
+    position: Float[Array, "k v"],
+    documents: Integer[Array, "n l"],
 ) -> Float[Array, "n k"]:
     """E[theta | words] given topics, as the mean of E[theta | z] over draws of z."""
     prior, topics = allocation.prior, allocation.draw(key, position, documents, None)
@@ -67,7 +80,9 @@ def _shares(
     return mass / jnp.sum(mass, axis=1, keepdims=True)
 
 
-def _halves(key: Any, documents: Array) -> tuple[Array, Array]:
+def _halves(
+    key: Any, documents: Integer[Array, "n l"]
+) -> tuple[Int[Array, "n l"], Int[Array, "n l"]]:
     """The words of each document in two random halves; the second has the odd one."""
     documents = documents.astype(jnp.int32)  # padding is -1, which whole numbers without sign lack
     mark = jnp.where(documents >= 0, jax.random.uniform(key, documents.shape), jnp.inf)

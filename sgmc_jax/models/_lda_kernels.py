@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from .._types import Data, Empty, Kernel, Key, Position, as_keys
 from ..contract import Contract
@@ -27,7 +27,7 @@ class TopicState(NamedTuple):
         (2, 2)
     """
 
-    position: Array
+    position: Float[Array, "k v"]
     topics: Int[Array, "n l"]
 
 
@@ -52,7 +52,7 @@ class _Gibbs(Kernel):
     def check(self, position: Position, data: Data) -> None:
         self.allocation.check(position, data)
 
-    def shapes(self, topics: Array, data: Data, dtype: Any) -> Array:
+    def shapes(self, topics: Int[Array, "n l"], data: Data, dtype: Any) -> Float[Array, "k v"]:
         """beta plus the counts of the words by topic."""
         counts = self.allocation.counts(data, topics[:, None], jnp.ones(len(data), bool))
         return self.allocation.prior.beta.astype(dtype) + counts.astype(dtype)
@@ -107,6 +107,6 @@ class CollapsedGibbs(_Gibbs):
         topics = topics.reshape(data.shape)
         return TopicState(self._log_means(topics, data, dtype), topics), Empty()
 
-    def _log_means(self, topics: Array, data: Data, dtype: Any) -> Array:
+    def _log_means(self, topics: Int[Array, "n l"], data: Data, dtype: Any) -> Float[Array, "k v"]:
         shapes = self.shapes(topics, data, dtype)
         return jnp.log(shapes / jnp.sum(shapes, axis=1, keepdims=True))

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, PyTree, Real, Shaped
 
 from .. import _checks
 from .._types import Data, Position
@@ -39,7 +39,7 @@ class NumpyroDensity(Model):
         self.static = frozen(static)
         self.row = frozen(jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), rows))
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""]:
         return self.terms(position, self.blank())[0]  # no site of the prior knows of rows
 
     def blank(self, num: int = 1, value: int = 0) -> dict[str, PyTree]:
@@ -47,7 +47,9 @@ class NumpyroDensity(Model):
         rows = lambda x: jnp.full((num, *x.shape), value, x.dtype)
         return jax.tree.map(rows, thawed(self.row))
 
-    def deterministic(self, position: Position, rows: dict[str, PyTree]) -> dict[str, Array]:
+    def deterministic(
+        self, position: Position, rows: dict[str, PyTree]
+    ) -> dict[str, Shaped[Array, "..."]]:
         """The deterministic sites, where items have these rows."""
         given = eqx.combine(self.fixed, thawed(self.static)) | rows
         num = leading_axis(rows, "data") if rows else None
@@ -63,7 +65,7 @@ class NumpyroDensity(Model):
         same = lambda x, y: x.shape == y.shape and np.allclose(x, y, equal_nan=True)
         return tuple(name for name in found if same(found[name], other[name]))
 
-    def loglik(self, position: Position, item: PyTree) -> Array:
+    def loglik(self, position: Position, item: PyTree) -> Float[Array, ""]:
         return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
 
     def loglik_batch(self, position: Position, items: PyTree) -> Float[Array, " n"]:
@@ -73,12 +75,12 @@ class NumpyroDensity(Model):
             )
         return self.terms(position, items)[1]
 
-    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Any:
+    def weighted_sum(self, position: Position, items: PyTree, weight: Float[Array, " n"]) -> Any:
         if self.sites is None and not jax.tree.leaves(items):
             return jax.tree.map(jnp.zeros_like, self.prior(position))
         return super().weighted_sum(position, items, weight)
 
-    def terms(self, position: Position, items: PyTree) -> tuple[Array, Any]:
+    def terms(self, position: Position, items: PyTree) -> tuple[Float[Array, ""], Any]:
         """The log density of all other sites, and of each item."""
         given = eqx.combine(self.fixed, thawed(self.static)) | (items or {})
         rows = leading_axis(items, "data") if items else None
@@ -87,7 +89,7 @@ class NumpyroDensity(Model):
         prior = sum((jnp.sum(x) for name, x in found.items() if name not in own), jnp.zeros(()))
         return prior, sum((self._per_item(found[name]) for name in own), jnp.zeros(()))
 
-    def _per_item(self, log_prob: Array) -> Float[Array, " n"]:
+    def _per_item(self, log_prob: Real[Array, "..."]) -> Real[Array, " n"]:
         """Summed over all axes but that of the items."""
         assert self.sites is not None
         kept = log_prob.ndim + self.sites.dim
@@ -128,7 +130,7 @@ def check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
         )
 
 
-def _differ(x: Array, y: Array) -> bool:
+def _differ(x: Float[Array, "..."], y: Float[Array, "..."]) -> bool:
     both = np.isfinite(x) & np.isfinite(y)
     if not np.array_equal(np.isfinite(x), np.isfinite(y)):
         return True

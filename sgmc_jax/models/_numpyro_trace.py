@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Real
 
 
 class Items(NamedTuple):
@@ -86,14 +86,14 @@ def traced(
 
 def log_probs(
     function: Callable, items: Items | None, given: dict, rows: int | None, position: dict
-) -> dict[str, Array]:
+) -> dict[str, Real[Array, "..."]]:
     """The log probability of each site, not summed."""
     plate = None if items is None else items.plate
     sites = traced(function, given, position, plate, rows, jax.random.key(0))
     return {name: _log_prob(site) for name, site in sites.items() if site["type"] == "sample"}
 
 
-def _log_prob(site: dict[str, Any]) -> Array:
+def _log_prob(site: dict[str, Any]) -> Real[Array, "..."]:
     known = (site["intermediates"],) if site["intermediates"] else ()
     log_prob = site["fn"].log_prob(site["value"], *known)
     return log_prob if site["scale"] is None else site["scale"] * log_prob

@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, PyTree, Shaped
 
 from .._types import Position
 from ..model import Model
@@ -40,13 +40,13 @@ def as_draws(draws: PyTree, like: PyTree) -> PyTree:
     return jax.tree.map(lambda draw, one: jnp.reshape(draw, (-1, *one.shape)), draws, like)
 
 
-def _wide(x: Array) -> Array:
+def _wide(x: Shaped[Array, "*b"]) -> Float[Array, "*b"]:
     """In single precision at least: sums of half precision would stop growing."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
 @eqx.filter_jit
-def mean_response(model: Any, draws: PyTree, x: PyTree) -> Array:
+def mean_response(model: Any, draws: PyTree, x: PyTree) -> Float[Array, "n ..."]:
     """The mean over the draws of `model.response(position, x)`."""
 
     def add(total: Array, position: Position) -> tuple[Array, None]:

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, PyTree, Shaped
 
 from .. import _checks
 from .._frames import without_frames
@@ -23,9 +23,9 @@ from ._predictive import as_draws, log_loss, mean_response
 class NormalPrior(eqx.Module):
     """The log density of N(0, variance I), up to a constant."""
 
-    variance: Array
+    variance: Float[Array, ""]
 
-    def __call__(self, position: Array) -> Array:
+    def __call__(self, position: Float[Array, "..."]) -> Float[Array, ""]:
         return -0.5 * jnp.sum(position**2) / self.variance
 
 
@@ -38,13 +38,13 @@ class LabelRegression(LinearModel):
         super().__init__(NormalPrior(variance), loglik, slope)
 
     @property
-    def prior_variance(self) -> Array:
+    def prior_variance(self) -> Float[Array, ""]:
         """The prior variance of a weight."""
         assert isinstance(self.logprior_function, NormalPrior)
         return self.logprior_function.variance
 
     @abstractmethod
-    def response(self, position: Position, x: Float[Array, "n d"]) -> Array:
+    def response(self, position: Position, x: Shaped[Array, "n d"]) -> Float[Array, "n ..."]:
         """The probabilities of each item's label at one position."""
 
     @abstractmethod
@@ -67,7 +67,7 @@ class LabelRegression(LinearModel):
                 f"got shape {jnp.shape(position)}"
             )
 
-    def start(self, data: tuple[Float[Array, "n d"], Any]) -> Array:
+    def start(self, data: tuple[Shaped[Array | np.ndarray, "n d"], Any]) -> Float[Array, "d ..."]:
         """A position to begin from: all weights zero.
 
         It is `start(data)` that is a position of `sample`, not `start`: it takes no key.
@@ -84,7 +84,9 @@ class LabelRegression(LinearModel):
         x, _ = _as_pair(data, type(self).__name__)
         return jnp.zeros(self._shape(x), jnp.result_type(x, float, jnp.float32))
 
-    def predict(self, draws: Array, x: Float[Array, "n d"]) -> Array:
+    def predict(
+        self, draws: Float[Array | np.ndarray, "..."], x: Shaped[Array | np.ndarray, "n d"]
+    ) -> Float[Array, "n ..."]:
         """The posterior mean of each item's probabilities: scikit-learn's `predict_proba`.
 
         Args:
@@ -97,13 +99,19 @@ class LabelRegression(LinearModel):
         x = _as_rows(x)
         return mean_response(self, as_draws(draws, self._like(x)), x)
 
-    def log_loss(self, draws: Array, data: tuple[Float[Array, "n d"], Any]) -> Float[Array, ""]:
+    def log_loss(
+        self,
+        draws: Float[Array | np.ndarray, "..."],
+        data: tuple[Shaped[Array | np.ndarray, "n d"], Any],
+    ) -> Float[Array, ""]:
         """`-mean_i log p(y_i)`, where p is the posterior mean of the probability of its label."""
         x, y = _as_pair(data, type(self).__name__)
         _check_labels(y, len(x), self._num_labels)
         return log_loss(self, as_draws(draws, self._like(x)), (x, y))
 
-    def curvature_bounds(self, data: tuple[Float[Array, "n d"], Any]) -> tuple[Array, Array]:
+    def curvature_bounds(
+        self, data: tuple[Shaped[Array | np.ndarray, "n d"], Any]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """m and M such that all eigenvalues of the Hessian of -log posterior lie in [m, M].
 
         `m = 1 / prior_variance`, and `M = s lambda_max(X'X) + 1 / prior_variance` where s, the
@@ -117,7 +125,7 @@ class LabelRegression(LinearModel):
         low = 1 / self.prior_variance
         return low, steepest * jnp.linalg.eigvalsh(product(x.T, x))[-1] + low
 
-    def _like(self, x: Array) -> jax.ShapeDtypeStruct:
+    def _like(self, x: Shaped[Array, "n d"]) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(self._shape(x), jnp.result_type(float))
 
 
@@ -141,7 +149,7 @@ def simulate_rows(key: Any, num_items: int, dim: int, correlation: Any) -> Float
     return product(rows, jnp.linalg.cholesky(covariance).T)
 
 
-def _as_rows(x: Any) -> Array:
+def _as_rows(x: Any) -> Shaped[Array, "n d"]:
     x = without_frames("x", x)
     _checks.arrays("x", x)
     if jnp.ndim(x) != 2:
@@ -149,7 +157,7 @@ def _as_rows(x: Any) -> Array:
     return jnp.asarray(x)
 
 
-def _as_pair(data: PyTree, name: str) -> tuple[Array, Any]:
+def _as_pair(data: PyTree, name: str) -> tuple[Shaped[Array, "n d"], Any]:
     if not isinstance(data, tuple | list) or len(data) != 2:
         raise TypeError(f"data must be a pair (x, y) for {name}, got {type(data).__name__}")
     y = without_frames("y", data[1])

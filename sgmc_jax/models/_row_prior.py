@@ -29,11 +29,11 @@ class RowPrior(NamedTuple):
 class RowHyperprior(eqx.Module):
     """lambda_l ~ Gamma(shape, rate) and mu_l ~ N(mean, 1 / lambda_l), the prior of a `RowPrior`."""
 
-    mean: Array
-    shape: Array
-    rate: Array
+    mean: Float[Array, ""]
+    shape: Float[Array, ""]
+    rate: Float[Array, ""]
 
-    def log_density(self, prior: RowPrior) -> Array:
+    def log_density(self, prior: RowPrior) -> Float[Array, ""]:
         """In the coordinates of a `RowPrior`, up to a constant: with the Jacobian of log lambda."""
         squares = (prior.mean - self.mean) ** 2
         linear = (self.shape + 0.5) * prior.log_precision
@@ -55,7 +55,7 @@ class RowHyperprior(eqx.Module):
         return RowPrior(middle + scale * noise, log_precision)
 
 
-def row_log_density(prior: RowPrior, rows: Float[Array, "n k"]) -> Array:
+def row_log_density(prior: RowPrior, rows: Float[Array, "n k"]) -> Float[Array, ""]:
     """The log density of the rows given their prior, up to a constant."""
     squares = jnp.sum((rows - prior.mean) ** 2, axis=0)
     log_precision = prior.log_precision

@@ -7,22 +7,24 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int, Integer
 
 from ._sweep import sweep, word_counts
 from ._topics import TopicPrior
 
 
 @eqx.filter_jit
-def warm_start(prior: TopicPrior, key: Any, documents: Array, num_sweeps: int) -> Array:
+def warm_start(
+    prior: TopicPrior, key: Any, documents: Integer[Array, "n l"], num_sweeps: int
+) -> Float[Array, "k v"]:
     """Log gammas of the topics; see `LDA.warm_start`."""
 
-    def shapes(topics: Array) -> Array:
+    def shapes(topics: Int[Array, "n l"]) -> Float[Array, "k v"]:
         size, each = (prior.num_topics, prior.vocabulary), jnp.ones(len(documents), bool)
         counts = word_counts(documents, topics, each, *size)
         return prior.beta + counts.astype(prior.beta.dtype)
 
-    def one(topics: Array, key: Any) -> tuple[Array, None]:
+    def one(topics: Int[Array, "n l"], key: Any) -> tuple[Int[Array, "n l"], None]:
         gammas = shapes(topics)
         total = jnp.sum(gammas, axis=1)
         swept = sweep(

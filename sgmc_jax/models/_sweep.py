@@ -6,8 +6,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, Num
+from jaxtyping import Array, Bool, Float, Int, Integer, Num, UInt32
 
 from ..random.words import uniform, word_keys, word_pair
 
@@ -15,9 +16,9 @@ from ..random.words import uniform, word_keys, word_pair
 def sweep(
     key: Any,
     weights: Float[Array, "v k"],
-    words: Int[Array, "n l"],
-    topics: Int[Array, "n l"],
-    alpha: Array,
+    words: Integer[Array | np.ndarray, "n l"],
+    topics: Int[Array | np.ndarray, "n l"],
+    alpha: Float[Array, ""],
     *,
     num_sweeps: int,
     lanes: int,
@@ -71,10 +72,10 @@ def largest_weight(log_topics: Float[Array, "k v"]) -> Float[Array, " v"]:
 def _sweep_group(
     key: Any,
     weights: Float[Array, "v k"],
-    group: tuple[Array, Array, Array],
-    alpha: Array,
+    group: tuple[Integer[Array, "l lane"], Int[Array, "l lane"], UInt32[Array, " lane"]],
+    alpha: Float[Array, ""],
     num_sweeps: int,
-    own: Array | None,
+    own: Float[Array, " k"] | None,
 ) -> Int[Array, "l lane"]:
     """`sweep` of one group of documents, transposed so that one place of all is contiguous."""
     words, topics, rows = group
@@ -101,18 +102,18 @@ def _sweep_group(
 
 
 @jax.custom_batching.custom_vmap
-def _largest(x: Array) -> Array:
+def _largest(x: Int[Array, ""]) -> Int[Array, ""]:
     """`x`; under `vmap` the largest of the batch, so that a loop up to it needs no mask."""
     return x
 
 
 @_largest.def_vmap
-def _(axis_size: int, in_batched: list[bool], x: Array) -> tuple[Array, bool]:
+def _(axis_size: int, in_batched: list[bool], x: Int[Array, " n"]) -> tuple[Int[Array, ""], bool]:
     return jnp.max(x), False
 
 
 def word_counts(
-    words: Int[Array, "n l"],
+    words: Integer[Array | np.ndarray, "n l"],
     topics: Int[Array, "n l"],
     weight: Float[Array, " n"] | Bool[Array, " n"],
     num_topics: int,

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Integer, PyTree, Real
 
 from .. import _checks
 from .._types import Data, Position
@@ -23,8 +24,8 @@ class TopicPrior(eqx.Module):
 
     num_topics: int = eqx.field(static=True)
     vocabulary: int = eqx.field(static=True)
-    alpha: Array = eqx.field(converter=_checks.real("alpha"))
-    beta: Array = eqx.field(converter=_checks.real("beta"))
+    alpha: Float[Array, ""] = eqx.field(converter=_checks.real("alpha"))
+    beta: Float[Array, ""] = eqx.field(converter=_checks.real("beta"))
     lanes: int = eqx.field(static=True, default=16)
 
     def __check_init__(self):
@@ -58,7 +59,9 @@ class DocumentTopics(Allocation):
             _checks.whole(name, getattr(self, name))
         _checks.whole("burn_in", self.burn_in, 0)
 
-    def draw(self, key: Any, position: Position, items: PyTree, previous: PyTree | None) -> Array:
+    def draw(
+        self, key: Any, position: Position, items: PyTree, previous: PyTree | None
+    ) -> Int[Array, "n draws l"]:
         first, *rest = jax.random.split(key, self.draws) if self.draws > 1 else [key]
         if previous is None:
             nothing = jnp.full(items.shape, -1, jnp.int16)
@@ -75,13 +78,25 @@ class DocumentTopics(Allocation):
         others = jax.lax.scan(again, topics, jnp.stack(rest))[1]
         return jnp.concatenate([topics[None], others]).swapaxes(0, 1)
 
-    def swept(self, key: Any, position: Array, words: Array, topics: Array, num: int) -> Array:
+    def swept(
+        self,
+        key: Any,
+        position: Float[Array, "k v"],
+        words: Integer[Array | np.ndarray, "n l"],
+        topics: Int[Array | np.ndarray, "n l"],
+        num: int,
+    ) -> Int[Array, "n l"]:
         """The words' topics after a number of sweeps."""
         weights = relative_weights(jax.nn.log_softmax(position))
         alpha = self.prior.alpha.astype(position.dtype)
         return sweep(key, weights, words, topics, alpha, num_sweeps=num, lanes=self.prior.lanes)
 
-    def counts(self, items: PyTree, allocations: Array, weight: Array) -> Array:
+    def counts(
+        self,
+        items: PyTree,
+        allocations: Int[Array, "n draws l"],
+        weight: Float[Array, " n"] | Bool[Array, " n"],
+    ) -> Real[Array, "k v"]:
         size = (self.prior.num_topics, self.prior.vocabulary)
         draws = allocations.shape[1]
         one_draw = lambda topics: word_counts(items, topics, weight, *size)

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, PyTree, Shaped
 
 from .. import _checks, _returned
 from .._frames import without_frames
@@ -23,7 +23,7 @@ from ._labels import log_probability
 from ._predictive import as_draws, log_loss, mean_response
 
 
-def _identity(outputs: Array) -> Array:
+def _identity(outputs: PyTree) -> PyTree:
     return outputs
 
 
@@ -91,7 +91,7 @@ class BayesianNetwork(Model):
     output_loglik: Callable
     output_response: Callable
     groups: tuple[int, ...] = eqx.field(static=True)
-    precision_prior: tuple[Array, Array]
+    precision_prior: tuple[Float[Array, ""], Float[Array, ""]]
     labels: bool = eqx.field(static=True)
 
     def __init__(
@@ -126,7 +126,7 @@ class BayesianNetwork(Model):
         """G."""
         return max(self.groups) + 1
 
-    def outputs(self, weights: PyTree, x: Array) -> Array:
+    def outputs(self, weights: PyTree, x: PyTree) -> PyTree:
         """What the network makes of the x of one item."""
         return eqx.combine(weights, self.buffers, self.skeleton)(x)
 
@@ -140,18 +140,18 @@ class BayesianNetwork(Model):
         total = jnp.zeros(self.num_groups, dtype).at[groups].add(sums)
         return jnp.asarray(number, dtype), total
 
-    def logprior(self, position: dict[str, Any]) -> Array:
+    def logprior(self, position: dict[str, Any]) -> Float[Array, ""]:
         log_precision = position["log_precision"]
         number, squares = self.squares(position["weights"])
         shape, rate = self.precision_prior
         linear = (shape + number / 2) * log_precision
         return jnp.sum(linear - jnp.exp(log_precision) * (rate + squares / 2))
 
-    def loglik(self, position: dict[str, Any], item: PyTree) -> Array:
+    def loglik(self, position: dict[str, Any], item: PyTree) -> Float[Array, ""] | float:
         x, y = item
         return self.output_loglik(self.outputs(position["weights"], x), y)
 
-    def response(self, position: dict[str, Any], x: Array) -> Array:
+    def response(self, position: dict[str, Any], x: PyTree) -> Shaped[Array, "n ..."]:
         """What `predict` averages, of each item at one position."""
         one = lambda x: self.output_response(self.outputs(position["weights"], x))
         return jax.vmap(one)(x)
@@ -172,7 +172,7 @@ class BayesianNetwork(Model):
         dtype = jnp.result_type(*jax.tree.leaves(rest["weights"]))
         return draw(lambda key, data: (log_gamma(key, shape) - log_rate).astype(dtype))
 
-    def predict(self, draws: PyTree, x: Array) -> Array:
+    def predict(self, draws: PyTree, x: PyTree) -> Float[Array, "n ..."]:
         """The posterior mean of the response, by default of the probabilities of the labels.
 
         Args:
@@ -257,11 +257,11 @@ class NetworkWeights(Model):
     network: BayesianNetwork
     log_precision: Float[Array, " g"]
 
-    def logprior(self, position: PyTree) -> Array:
+    def logprior(self, position: PyTree) -> Float[Array, ""]:
         _, squares = self.network.squares(position)
         return -0.5 * jnp.sum(jnp.exp(self.log_precision) * squares)
 
-    def loglik(self, position: PyTree, item: PyTree) -> Array:
+    def loglik(self, position: PyTree, item: PyTree) -> Float[Array, ""] | float:
         return self.network.loglik({"weights": position}, item)
 
     def check(self, position: Position, data: Data) -> None:

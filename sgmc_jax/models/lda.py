@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Integer
 
 from .. import _checks
 from .._types import Kernel
@@ -89,7 +89,7 @@ class LDA(TopicPrior):
         return log_gamma(key, jnp.full((self.num_topics, self.vocabulary), _START))
 
     def warm_start(
-        self, key: Any, documents: Int[Array, "n l"], *, sweeps: int = 500
+        self, key: Any, documents: Integer[Array | np.ndarray, "n l"], *, sweeps: int = 500
     ) -> Float[Array, "k v"]:
         """A position where the posterior is high, found by approximate collapsed sweeps.
 
@@ -171,8 +171,8 @@ class LDA(TopicPrior):
     def perplexity(
         self,
         key: Any,
-        log_topics: Float[Array, "... k v"],
-        documents: Int[Array, "n l"],
+        log_topics: Float[Array | np.ndarray, "... k v"],
+        documents: Integer[Array | np.ndarray, "n l"],
         *,
         burn_in: int = 20,
         draws: int = 20,
@@ -202,8 +202,8 @@ class LDA(TopicPrior):
     def transform(
         self,
         key: Any,
-        log_topics: Float[Array, "... k v"],
-        documents: Int[Array, "n l"],
+        log_topics: Float[Array | np.ndarray, "... k v"],
+        documents: Integer[Array | np.ndarray, "n l"],
         *,
         burn_in: int = 20,
         draws: int = 50,
@@ -241,8 +241,13 @@ class LDA(TopicPrior):
         )
 
     def _checked(
-        self, key: Any, log_topics: Array, documents: Array, burn_in: int, draws: int
-    ) -> tuple[Array, Array, int, int]:
+        self,
+        key: Any,
+        log_topics: Float[Array | np.ndarray, "... k v"],
+        documents: Integer[Array | np.ndarray, "n l"],
+        burn_in: int,
+        draws: int,
+    ) -> tuple[Float[Any, "s k v"], Integer[Array, "n l"], int, int]:
         """Draws of topics on one axis, documents and numbers, if they fit."""
         _checks.random_key(key)
         check_topics("log_topics", log_topics, self.num_topics, self.vocabulary)

@@ -6,18 +6,18 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Shaped
 
 from .. import _checks
 from ..arrays import product
 from ._regression import LabelRegression, simulate_rows
 
 
-def _loglik(predictor: Array, y: Array) -> Array:
+def _loglik(predictor: Float[Array, ""], y: Shaped[Array, ""]) -> Float[Array, ""]:
     return y * predictor - jnp.logaddexp(0.0, predictor)
 
 
-def _slope(predictor: Array, y: Array) -> Array:
+def _slope(predictor: Float[Array, ""], y: Shaped[Array, ""]) -> Float[Array, ""]:
     return y - jax.nn.sigmoid(predictor)
 
 
@@ -58,7 +58,7 @@ class LogisticRegression(LabelRegression):
     def __init__(self, prior_variance: Any = 10.0):
         super().__init__(prior_variance, _loglik, _slope)
 
-    def response(self, position: Float[Array, " d"], x: Float[Array, "n d"]) -> Float[Array, " n"]:
+    def response(self, position: Float[Array, " d"], x: Shaped[Array, "n d"]) -> Float[Array, " n"]:
         """The probability of label 1 of each item."""
         return jax.nn.sigmoid(product(x, position))
 

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Integer, PyTree
 
 from .. import _checks, _returned
 from .._estimators import Estimate
@@ -23,6 +23,9 @@ from ._row_prior import RowHyperprior, RowPrior, row_log_density
 
 SIDES = ("users", "items")
 
+Sides = dict[str, Float[Array, "_ k"]]  # the factors of both
+Pairs = tuple[Integer[Array | np.ndarray, "*n"], Integer[Array | np.ndarray, "*n"]]
+
 
 class Ratings(Model):
     """A model of ratings, whose gradients come from the rows of a batch alone."""
@@ -33,37 +36,44 @@ class Ratings(Model):
         """The model of factors and hyper-parameters."""
 
     @abstractmethod
-    def factors(self, position: Position) -> dict[str, Array]:
+    def factors(self, position: Position) -> Sides:
         """The factors of users and of items."""
 
     @abstractmethod
-    def as_gradient(self, position: Position, factors: dict[str, Array]) -> Position:
+    def as_gradient(self, position: Position, factors: Sides) -> Position:
         """The gradient whose part in the factors is given, and elsewhere zero."""
 
-    def response(self, position: Position, pairs: tuple[Array, Array]) -> Float[Array, " n"]:
+    def response(self, position: Position, pairs: Pairs) -> Float[Array, "*n"]:
         """The mean rating of each pair (user, item) at one position."""
         users, items = self._rows(position, pairs)
         return self.whole.centre + jnp.sum(users * items, axis=-1)
 
-    def loglik(self, position: Position, item: PyTree) -> Array:
+    def loglik(self, position: Position, item: PyTree) -> Float[Array, ""]:
         return self._loglik_of(self._errors(position, item))
 
     def loglik_batch(self, position: Position, items: PyTree) -> Float[Array, " n"]:
         return self._loglik_of(self._errors(position, items))
 
-    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
+    def weighted_sum(
+        self, position: Position, items: PyTree, weight: Float[Array, " n"]
+    ) -> Estimate:
         loglik, terms = self._terms(position, items)
         return self._estimate(position, items, weight, loglik, terms)
 
     def difference(
-        self, position: Position, centre: Position, items: PyTree, weight: Array
+        self, position: Position, centre: Position, items: PyTree, weight: Float[Array, " n"]
     ) -> Estimate:
         # subtracted before the rows are added up, which is then done once
         gap = jax.tree.map(jnp.subtract, self._terms(position, items), self._terms(centre, items))
         return self._estimate(position, items, weight, *gap)
 
     def _estimate(
-        self, position: Position, items: PyTree, weight: Array, loglik: Array, terms: dict
+        self,
+        position: Position,
+        items: PyTree,
+        weight: Float[Array, " n"],
+        loglik: Float[Array, " n"],
+        terms: dict[str, Float[Array, "n k"]],
     ) -> Estimate:
         factors, weight = self.factors(position), weight.astype(loglik.dtype)
         gradient = {
@@ -72,23 +82,27 @@ class Ratings(Model):
         }
         return Estimate(self.as_gradient(position, gradient), jnp.sum(weight * loglik))
 
-    def _terms(self, position: Position, items: PyTree) -> tuple[Array, dict[str, Array]]:
+    def _terms(
+        self, position: Position, items: PyTree
+    ) -> tuple[Float[Array, " n"], dict[str, Float[Array, "n k"]]]:
         """Each rating's log likelihood, and its gradient in the row of its user and its item."""
         users, rows = self._rows(position, items[0])
         error = self._errors(position, items)
         pull = (self.whole.noise_precision * error)[:, None]
         return self._loglik_of(error), {"users": pull * rows, "items": pull * users}
 
-    def _rows(self, position: Position, pairs: tuple[Array, Array]) -> tuple[Array, Array]:
+    def _rows(
+        self, position: Position, pairs: Pairs
+    ) -> tuple[Float[Array, "*n k"], Float[Array, "*n k"]]:
         factors = self.factors(position)
         return factors["users"][pairs[0]], factors["items"][pairs[1]]
 
-    def _errors(self, position: Position, items: PyTree) -> Array:
+    def _errors(self, position: Position, items: PyTree) -> Float[Array, "*n"]:
         factors = self.factors(position)
         inside = [if_known(i, len(factors[side])) for side, i in zip(SIDES, items[0], strict=True)]
         return (items[1] - self.response(position, items[0])) * inside[0] * inside[1]
 
-    def _loglik_of(self, error: Array) -> Array:
+    def _loglik_of(self, error: Float[Array, "*n"]) -> Float[Array, "*n"]:
         precision = self.whole.noise_precision
         return 0.5 * (jnp.log(precision / (2 * jnp.pi)) - precision * error**2)
 
@@ -146,8 +160,8 @@ class MatrixFactorization(Ratings):
     num_users: int = eqx.field(static=True)
     num_items: int = eqx.field(static=True)
     rank: int = eqx.field(static=True)
-    noise_precision: Array
-    centre: Array
+    noise_precision: Float[Array, ""]
+    centre: Float[Array, ""]
     hyperprior: RowHyperprior
 
     def __init__(
@@ -186,15 +200,15 @@ class MatrixFactorization(Ratings):
         flat = RowPrior(jnp.zeros(self.rank), jnp.zeros(self.rank))
         return {"factors": factors, "hyper": {side: flat for side in SIDES}}
 
-    def logprior(self, position: dict[str, Any]) -> Array:
+    def logprior(self, position: dict[str, Any]) -> Float[Array, ""]:
         hyper = position["hyper"]
         own = sum(self.hyperprior.log_density(hyper[side]) for side in SIDES)
         return own + factor_log_density(hyper, position["factors"])
 
-    def factors(self, position: dict[str, Any]) -> dict[str, Array]:
+    def factors(self, position: dict[str, Any]) -> Sides:
         return position["factors"]
 
-    def as_gradient(self, position: dict[str, Any], factors: dict[str, Array]) -> dict[str, Any]:
+    def as_gradient(self, position: dict[str, Any], factors: Sides) -> dict[str, Any]:
         return {"factors": factors, "hyper": jax.tree.map(jnp.zeros_like, position["hyper"])}
 
     def given(self, hyper: dict[str, RowPrior]) -> Factors:
@@ -222,7 +236,7 @@ class MatrixFactorization(Ratings):
     def predict(
         self,
         draws: PyTree,
-        pairs: tuple[Int[Array, " n"], Int[Array, " n"]],
+        pairs: tuple[Integer[Array | np.ndarray, " n"], Integer[Array | np.ndarray, " n"]],
         *,
         clip: tuple[float, float] | None = None,
     ) -> Float[Array, " n"]:
@@ -305,25 +319,29 @@ class Factors(Ratings):
     def whole(self) -> MatrixFactorization:
         return self.model
 
-    def logprior(self, position: dict[str, Array]) -> Array:
+    def logprior(self, position: Sides) -> Float[Array, ""]:
         return factor_log_density(self.hyper, position)
 
-    def factors(self, position: dict[str, Array]) -> dict[str, Array]:
+    def factors(self, position: Sides) -> Sides:
         return position
 
-    def as_gradient(self, position: Any, factors: dict[str, Array]) -> dict[str, Array]:
+    def as_gradient(self, position: Any, factors: Sides) -> Sides:
         return factors
 
     def check(self, position: Position, data: Data) -> None:
         self.model.check({"factors": position, "hyper": self.hyper}, data)
 
 
-def factor_log_density(hyper: dict[str, RowPrior], factors: dict[str, Array]) -> Array:
+def factor_log_density(hyper: dict[str, RowPrior], factors: Sides) -> Float[Array, ""]:
     """The log density of all rows of both factors given their priors, up to a constant."""
     users, items = (row_log_density(hyper[side], factors[side]) for side in SIDES)
     return users + items
 
 
-def _added(factor: Array, rows: Array, terms: Array) -> Array:
+def _added(
+    factor: Float[Array, "rows k"],
+    rows: Integer[Array | np.ndarray, " n"],
+    terms: Float[Array, "n k"],
+) -> Float[Array, "rows k"]:
     """The sum of the terms of each of a factor's rows."""
     return jnp.zeros_like(factor).at[rows].add(terms.astype(factor.dtype), mode="clip")

@@ -8,7 +8,8 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+import numpy as np
+from jaxtyping import Array, Float, PyTree, Shaped
 
 from .. import _checks, _returned
 from .._functions import must_take
@@ -63,7 +64,7 @@ class TwoLayerNetwork(eqx.Module):
         self.second_bias = jnp.zeros(outputs)
         self.activation = activation
 
-    def __call__(self, x: Float[Array, " inputs"]) -> Float[Array, " outputs"]:
+    def __call__(self, x: Shaped[Array | np.ndarray, " inputs"]) -> Float[Array, " outputs"]:
         _checks.shaped("x", x, len(self.first))
         inner = self.first_bias + x @ self.first
         outer = self.activation(inner)
@@ -97,5 +98,5 @@ class FunctionNetwork(eqx.Module):
         must_take(self.function, "function", ("weights", "x"))
         _checks.floating("weights", self.weights)
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: PyTree) -> PyTree:
         return self.function(self.weights, x)

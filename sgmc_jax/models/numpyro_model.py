@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, PyTree, Shaped
 
 from .. import _checks
 from .._types import Data, Position
@@ -135,7 +135,7 @@ class NumpyroModel(Transformed):
             return sites
         lead, flat = self._flat(sites)
 
-        def one(sites: Position) -> dict[str, Array]:
+        def one(sites: Position) -> dict[str, Shaped[Array, "..."]]:
             found = self._density.deterministic(sites, self._density.blank())
             return {name: found[name] for name in self.deterministic}
 
@@ -175,7 +175,9 @@ class NumpyroModel(Transformed):
                 raise ValueError(f"{name} must be given: it has rows of items")
         return {name: jax.tree.map(jnp.asarray, given[name]) for name in names} or None
 
-    def predictive(self, key: Any, trace: Position, *args: Any, **kwargs: Any) -> dict[str, Array]:
+    def predictive(
+        self, key: Any, trace: Position, *args: Any, **kwargs: Any
+    ) -> dict[str, Shaped[Array, "..."]]:
         """Draws of all other sites, for draws of the position.
 
         Args:

@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from .. import _checks
 from ..arrays import product
@@ -15,7 +15,7 @@ from ._labels import if_known, log_probability
 from ._regression import LabelRegression, simulate_rows
 
 
-def _slope(predictor: Float[Array, " k"], y: Int[Array, ""]) -> Float[Array, " k"]:
+def _slope(predictor: Float[Array, " k"], y: Shaped[Array, ""]) -> Float[Array, " k"]:
     own = jnp.arange(len(predictor)) == y
     slope = own.astype(predictor.dtype) - jax.nn.softmax(predictor)
     return (if_known(y, len(predictor)) * slope).astype(predictor.dtype)
@@ -60,7 +60,7 @@ class SoftmaxRegression(LabelRegression):
         self.num_classes = num_classes
 
     def response(
-        self, position: Float[Array, "d k"], x: Float[Array, "n d"]
+        self, position: Float[Array, "d k"], x: Shaped[Array, "n d"]
     ) -> Float[Array, "n k"]:
         """The probabilities of all labels of each item."""
         return jax.nn.softmax(product(x, position))

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from ... import _checks, _returned
 from ..._functions import as_optional, function_of
@@ -36,11 +36,11 @@ class Emission(eqx.Module):
     """
 
     @abstractmethod
-    def logprior(self, parameters: PyTree) -> Array:
+    def logprior(self, parameters: PyTree) -> Float[Array, ""]:
         """The log prior density of one state's parameters, with the Jacobian."""
 
     @abstractmethod
-    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+    def loglik(self, parameters: PyTree, row: PyTree) -> Float[Array, ""]:
         """The log density of one row in one state."""
 
     def check(self, rows: PyTree) -> None:
@@ -82,8 +82,8 @@ class NormalEmission(Emission):
         -0.9189
     """
 
-    mean: Array = eqx.field(converter=_checks.real("mean"), default=0.0)
-    scale: Array = eqx.field(converter=_checks.real("scale"), default=10.0)
+    mean: Float[Array, "..."] = eqx.field(converter=_checks.real("mean"), default=0.0)
+    scale: Float[Array, "..."] = eqx.field(converter=_checks.real("scale"), default=10.0)
     precision_prior: Any = (1.0, 1.0)
 
     def __post_init__(self):
@@ -92,7 +92,7 @@ class NormalEmission(Emission):
             "precision_prior", self.precision_prior, "(shape, rate)", none=False
         )
 
-    def logprior(self, parameters: PyTree) -> Array:
+    def logprior(self, parameters: PyTree) -> Float[Array, ""]:
         mean, log_scale = _named(self, parameters, "mean"), _named(self, parameters, "log_scale")
         a, b = self.precision_prior
         _checks.within("mean", self.mean, mean)
@@ -100,7 +100,7 @@ class NormalEmission(Emission):
         of_mean = -0.5 * ((mean - self.mean) / self.scale) ** 2
         return jnp.sum(of_mean - 2 * a * log_scale - b * jnp.exp(-2 * log_scale))
 
-    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+    def loglik(self, parameters: PyTree, row: PyTree) -> Float[Array, ""]:
         mean, log_scale = _named(self, parameters, "mean"), _named(self, parameters, "log_scale")
         _one_shape("NormalEmission", row, mean=mean, log_scale=log_scale)
         return jnp.sum(jax.scipy.stats.norm.logpdf(row, mean, jnp.exp(log_scale)))
@@ -147,11 +147,11 @@ class PoissonEmission(Emission):
             "rate_prior", self.rate_prior, "(shape, rate)", none=False
         )
 
-    def logprior(self, parameters: PyTree) -> Array:
+    def logprior(self, parameters: PyTree) -> Float[Array, ""]:
         (a, b), log_rate = self.rate_prior, _named(self, parameters, "log_rate")
         return jnp.sum(a * log_rate - b * jnp.exp(log_rate))
 
-    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+    def loglik(self, parameters: PyTree, row: PyTree) -> Float[Array, ""]:
         log_rate = _named(self, parameters, "log_rate")
         _one_shape("PoissonEmission", row, log_rate=log_rate)
         row = jnp.asarray(row, log_rate.dtype)
@@ -201,7 +201,9 @@ class CategoricalEmission(Emission):
     """
 
     num_symbols: int = eqx.field(static=True)
-    concentration: Array = eqx.field(converter=_checks.real("concentration"), default=1.0)
+    concentration: Float[Array, "..."] = eqx.field(
+        converter=_checks.real("concentration"), default=1.0
+    )
 
     def __check_init__(self):
         _checks.whole("num_symbols", self.num_symbols, 2)
@@ -212,7 +214,7 @@ class CategoricalEmission(Emission):
                 f"{self.concentration.shape}"
             )
 
-    def log_probabilities(self, parameters: PyTree) -> Array:
+    def log_probabilities(self, parameters: PyTree) -> Float[Array, " V"]:
         """log P(y = v), (V,)."""
         logits = _named(self, parameters, "logits")
         if jnp.shape(logits) != (self.num_symbols - 1,):
@@ -222,10 +224,10 @@ class CategoricalEmission(Emission):
             )
         return jax.nn.log_softmax(jnp.pad(logits, (1, 0)))
 
-    def logprior(self, parameters: PyTree) -> Array:
+    def logprior(self, parameters: PyTree) -> Float[Array, ""]:
         return jnp.sum(self.concentration * self.log_probabilities(parameters))
 
-    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+    def loglik(self, parameters: PyTree, row: PyTree) -> Float[Array, ""]:
         _one_shape("CategoricalEmission", row, symbol=0)
         return self.log_probabilities(parameters)[row]
 
@@ -280,10 +282,10 @@ class FunctionEmission(Emission):
         converter=lambda f: as_optional(f, "sample_function", ("key", "parameters")), default=None
     )
 
-    def logprior(self, parameters: PyTree) -> Array:
+    def logprior(self, parameters: PyTree) -> Float[Array, ""] | float:
         return self.prior_function(parameters)
 
-    def loglik(self, parameters: PyTree, row: PyTree) -> Array:
+    def loglik(self, parameters: PyTree, row: PyTree) -> Float[Array, ""] | float:
         return self.loglik_function(parameters, row)
 
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
@@ -292,7 +294,7 @@ class FunctionEmission(Emission):
         return self.sample_function(key, parameters)
 
 
-def _named(emission: Emission, parameters: PyTree, name: str) -> Array:
+def _named(emission: Emission, parameters: PyTree, name: str) -> Float[Array, "..."]:
     """The parameter of that name."""
     if not isinstance(parameters, dict) or name not in parameters:
         raise TypeError(
@@ -310,7 +312,7 @@ def _numbers(name: str, rows: PyTree) -> None:
         raise TypeError(f"the series must be of real numbers for {name}, got {dtype}")
 
 
-def _one_shape(name: str, row: PyTree, **parameters: Array | int) -> None:
+def _one_shape(name: str, row: PyTree, **parameters: Float[Array, "..."] | int) -> None:
     """Raise unless a row has the shape of one state's parameters: it would broadcast."""
     _numbers(name, row)
     shapes = {key: jnp.shape(value) for key, value in parameters.items()}

@@ -82,8 +82,8 @@ class HiddenMarkov(SeriesModel):
 
     num_states: int = eqx.field(static=True)
     emission: Emission
-    concentration: Array
-    initial: Array | None
+    concentration: Float[Array, "..."]
+    initial: Float[Array, " k"] | None
 
     def __init__(
         self,
@@ -111,18 +111,18 @@ class HiddenMarkov(SeriesModel):
 
     # -- the density
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""]:
         transition = self._log_transition(position)
         logprior = lambda each: _returned.scalar("logprior", self.emission.logprior(each))
         of_rows = jax.vmap(logprior)(self._emission(position))
         return jnp.sum(self.concentration * transition) + jnp.sum(of_rows)
 
-    def log_likelihood(self, position: Position, series: PyTree) -> Array:
+    def log_likelihood(self, position: Position, series: PyTree) -> Float[Array, ""]:
         chain, window = self._chain(position), whole_series(series)
         logliks = self._row_logliks(position, window)
         return jnp.sum(recursions.forward(chain.initial, chain.transition, logliks)[0])
 
-    def window_loglik(self, position: Position, window: SeriesWindow) -> Array:
+    def window_loglik(self, position: Position, window: SeriesWindow) -> Float[Array, ""]:
         chain, share = self._chain(position), window.share
         logliks = self._row_logliks(position, window)
         law = jax.lax.stop_gradient(self._smoothed(chain, window, logliks))
@@ -159,7 +159,7 @@ class HiddenMarkov(SeriesModel):
         _checks.whole("length", length)
         chain, (first_key, key, row_key) = self._chain(position), jax.random.split(key, 3)
 
-        def move(state: Array, key: Any) -> tuple[Array, Array]:
+        def move(state: Int[Array, ""], key: Any) -> tuple[Int[Array, ""], Int[Array, ""]]:
             return jax.random.categorical(key, chain.transition[state]), state
 
         first = jax.random.categorical(first_key, chain.initial)
@@ -253,7 +253,7 @@ class HiddenMarkov(SeriesModel):
     def _row_logliks(self, position: Position, window: SeriesWindow) -> Float[Array, "t k"]:
         """log p(y_t | x_t = k), 0 for padding."""
 
-        def loglik(parameters: PyTree, row: PyTree) -> Array:
+        def loglik(parameters: PyTree, row: PyTree) -> Float[Array, ""]:
             name = f"loglik of {type(self.emission).__name__}"
             return _returned.scalar(name, self.emission.loglik(parameters, row))
 
@@ -262,7 +262,9 @@ class HiddenMarkov(SeriesModel):
         logliks = jax.vmap(of_states, (None, 0))(self._emission(position), window.rows)
         return jnp.where(window.real[:, None], logliks, 0)
 
-    def _smoothed(self, chain: Chain, window: SeriesWindow, logliks: Array) -> recursions.Smoothed:
+    def _smoothed(
+        self, chain: Chain, window: SeriesWindow, logliks: Float[Array, "t k"]
+    ) -> recursions.Smoothed:
         first = jnp.where(window.first, chain.initial, chain.stationary)
         return recursions.smooth(chain.stationary, first, chain.transition, logliks)
 
@@ -291,7 +293,7 @@ def _off_diagonal(size: int) -> tuple[np.ndarray, np.ndarray]:
     return rows, columns
 
 
-def _probabilities(initial: Any, num_states: int) -> Array:
+def _probabilities(initial: Any, num_states: int) -> Float[Array, " k"]:
     if np.shape(initial) != (num_states,):
         raise ValueError(f"initial must be of shape ({num_states},), got {np.shape(initial)}")
     right = lambda p: (np.min(p) >= 0) & (abs(np.sum(p, dtype=np.float64) - 1) <= 1e-4)

@@ -102,10 +102,10 @@ class LinearGaussianStateSpace(SeriesModel):
 
     state_dim: int = eqx.field(static=True)
     observation_dim: int = eqx.field(static=True)
-    known: dict[str, Array]
-    scale: Array
-    noise_prior: tuple[Array, Array]
-    initial: tuple[Array, Array] | None
+    known: dict[str, Float[Array, "_ _"]]
+    scale: Float[Array, ""]
+    noise_prior: tuple[Float[Array, ""], Float[Array, ""]]
+    initial: tuple[Float[Array, " d"], Float[Array, "d d"]] | None
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class LinearGaussianStateSpace(SeriesModel):
 
     # -- the density
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""]:
         self._check(position)
         total = jnp.zeros(())
         for name, value in position.items():
@@ -161,12 +161,14 @@ class LinearGaussianStateSpace(SeriesModel):
                 total = total - 0.5 * jnp.sum((value / self.scale) ** 2)
         return total
 
-    def log_likelihood(self, position: Position, series: Float[Array, "t m"]) -> Array:
+    def log_likelihood(
+        self, position: Position, series: Float[Array, "t m"] | Float[Array, " t"]
+    ) -> Float[Array, ""]:
         window = whole_series(series)
         filtered = kalman.kalman_filter(self._law(position), self._rows(window), window.real)
         return jnp.sum(filtered.predictive)
 
-    def window_loglik(self, position: Position, window: SeriesWindow) -> Array:
+    def window_loglik(self, position: Position, window: SeriesWindow) -> Float[Array, ""]:
         law, rows = self._law(position), self._rows(window)
         filtered, states = jax.lax.stop_gradient(self._smoothed(law, window))
         # centred before it is squared: far from zero the second moments' difference is rounding
@@ -193,7 +195,7 @@ class LinearGaussianStateSpace(SeriesModel):
     # -- states
 
     def smoothed(
-        self, position: Position, series: Float[Array, "t m"]
+        self, position: Position, series: Float[Array, "t m"] | Float[Array, " t"]
     ) -> tuple[Float[Array, "t d"], Float[Array, "t d d"]]:
         """The means and the covariances of the states given all rows."""
         states = self._smoothed(self._law(position), whole_series(series))[1]
@@ -211,7 +213,9 @@ class LinearGaussianStateSpace(SeriesModel):
         )
         first = law.mean + normal(first_key, law.covariance)
 
-        def move(state: Array, noise: Array) -> tuple[Array, Array]:
+        def move(
+            state: Float[Array, " d"], noise: Float[Array, " d"]
+        ) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
             return product(law.transition, state) + noise, state
 
         states = jax.lax.scan(move, first, normal(key, law.state_noise, length))[1]
@@ -220,16 +224,16 @@ class LinearGaussianStateSpace(SeriesModel):
 
     # -- the position
 
-    def position(self, **matrices: Any) -> dict[str, Array]:
+    def position(self, **matrices: Any) -> dict[str, Float[Array, "..."]]:
         """The position of A, Q, C and R as matrices, by the names of the position."""
         return self._free(named_matrices("position", matrices, self._shapes()))
 
-    def matrices(self, position: Position) -> dict[str, Array]:
+    def matrices(self, position: Position) -> dict[str, Float[Array, "_ _"]]:
         """A, Q, C and R as matrices, the known ones too, by the names of the position."""
         self._check(position)
         return dict(self.known) | self.constrain(position)
 
-    def constrain(self, position: Position) -> dict[str, Array]:
+    def constrain(self, position: Position) -> dict[str, Float[Array, "... _ _"]]:
         """A, Q, C and R as matrices, but for those that are known.
 
         Args:
@@ -239,11 +243,11 @@ class LinearGaussianStateSpace(SeriesModel):
         matrix = lambda name, x: covariances(x, sizes[name]) if name in NOISES else x
         return {name: matrix(name, jnp.asarray(value)) for name, value in position.items()}
 
-    def unconstrain(self, position: Mapping[str, Any]) -> dict[str, Array]:
+    def unconstrain(self, position: Mapping[str, Any]) -> dict[str, Float[Array, "..."]]:
         """The position, with any leading axes, of matrices as `constrain` tells them."""
         return self._free(named_matrices("position", position, self._shapes(), draws=True))
 
-    def _free(self, matrices: dict[str, Array]) -> dict[str, Array]:
+    def _free(self, matrices: dict[str, Float[Array, "... _ _"]]) -> dict[str, Float[Array, "..."]]:
         wanted = set(NAMES) - set(self.known)
         if set(matrices) != wanted:
             raise ValueError(f"position must be made of {sorted(wanted)}, got {sorted(matrices)}")
@@ -292,11 +296,11 @@ class LinearGaussianStateSpace(SeriesModel):
         return filtered, kalman.smooth(law, filtered)
 
 
-def _outer(x: Array, y: Array) -> Array:
+def _outer(x: Float[Array, "t d"], y: Float[Array, "t d"]) -> Float[Array, "t d d"]:
     return x[..., :, None] * y[..., None, :]
 
 
-def _transpose(x: Array) -> Array:
+def _transpose(x: Float[Array, "t d d"]) -> Float[Array, "t d d"]:
     return jnp.swapaxes(x, -1, -2)
 
 

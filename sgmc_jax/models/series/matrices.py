@@ -33,7 +33,7 @@ def packed(matrix: Float[Array, "d d"]) -> Float[Array, " p"]:
 def covariances(packed: Float[Array, "*n p"], size: int) -> Float[Array, "*n d d"]:
     """The covariances of packed factors, with any leading axes."""
 
-    def one(packed: Array) -> Array:
+    def one(packed: Float[Array, " p"]) -> Float[Array, "d d"]:
         root = factor(packed, size)
         return product(root, root.T)
 
@@ -46,7 +46,7 @@ def all_packed(matrices: Float[Array, "*n d d"]) -> Float[Array, "*n p"]:
 
 
 def log_inverse_wishart(
-    packed: Float[Array, " p"], size: int, prior: tuple[Array, Array]
+    packed: Float[Array, " p"], size: int, prior: tuple[Float[Array, ""], Float[Array, ""]]
 ) -> Float[Array, ""]:
     """The prior (nu, b I) in the coordinates of the packed factor, with their Jacobian."""
     (nu, b), root = prior, factor(packed, size)
@@ -59,7 +59,7 @@ def log_inverse_wishart(
 
 def named_matrices(
     what: str, given: Mapping[str, Any], shapes: dict[str, tuple[int, int]], draws: bool = False
-) -> dict[str, Array]:
+) -> dict[str, Float[Array, "... _ _"]]:
     """Named matrices of these shapes, those of noise positive definite; of draws, with any axes."""
     if not isinstance(given, Mapping):
         raise TypeError(f"{what} must be a dict of matrices, got {type(given).__name__}")
@@ -75,7 +75,7 @@ def named_matrices(
     return found
 
 
-def check_definite(name: str, value: Array) -> None:
+def check_definite(name: str, value: Float[Array, "*n d d"]) -> None:
     """Raise unless concrete covariances are symmetric and positive definite."""
     if not _checks.is_concrete(value):
         return

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree, Real
 
 from ... import _checks, _returned
 from ..._types import Data, Position
@@ -44,23 +44,29 @@ class NonlinearStateSpace(Model):
     """
 
     @abstractmethod
-    def draw_first(self, key: Any, position: Position, num: int) -> Array:
+    def draw_first(self, key: Any, position: Position, num: int) -> Real[Array, "n ..."]:
         """`num` states from the stationary law, (num, ...)."""
 
     @abstractmethod
-    def draw_next(self, key: Any, position: Position, states: Array) -> Array:
+    def draw_next(
+        self, key: Any, position: Position, states: Real[Array, "n *x"]
+    ) -> Real[Array, "n *x"]:
         """The states after these, (num, ...), all from one key."""
 
     @abstractmethod
-    def log_first(self, position: Position, state: Array) -> Array:
+    def log_first(self, position: Position, state: Real[Array, "..."]) -> Float[Array, ""]:
         """The log density of the stationary law."""
 
     @abstractmethod
-    def log_next(self, position: Position, before: Array, after: Array) -> Array:
+    def log_next(
+        self, position: Position, before: Real[Array, "*x"], after: Real[Array, "*x"]
+    ) -> Float[Array, ""]:
         """log f(after | before)."""
 
     @abstractmethod
-    def log_row(self, position: Position, state: Array, row: PyTree) -> Array:
+    def log_row(
+        self, position: Position, state: Real[Array, "..."], row: PyTree
+    ) -> Float[Array, ""]:
         """log g(row | state)."""
 
     def gradients(self, batcher: Batcher, num_particles: int) -> LatentMinibatch:
@@ -73,7 +79,9 @@ class NonlinearStateSpace(Model):
         """
         return LatentMinibatch(self, ParticleSmoother(self, num_particles), batcher)
 
-    def loglik(self, position: Position, item: tuple[SeriesWindow, Array]) -> Array:
+    def loglik(
+        self, position: Position, item: tuple[SeriesWindow, Real[Array, "n s ..."]]
+    ) -> Float[Array, ""]:
         """The mean over paths of the terms of a window, log p(x_t, y_t | x_{t-1}) for t in S.
 
         Args:
@@ -92,13 +100,13 @@ class NonlinearStateSpace(Model):
 
     def log_likelihood(
         self, key: Any, position: Position, series: PyTree, num_particles: int
-    ) -> Array:
+    ) -> Float[Array, ""]:
         """The logarithm of an unbiased estimate of p(y_1:T), by a bootstrap filter."""
         _checks.random_key(key)
         _checks.whole("num_particles", num_particles)
         return jnp.sum(bootstrap(self, key, position, whole_series(series), num_particles).evidence)
 
-    def simulate(self, key: Any, position: Position, length: int) -> Array:
+    def simulate(self, key: Any, position: Position, length: int) -> Real[Array, "t ..."]:
         """The states alone of `length` rows, (t, ...), and not a pair with the series.
 
         `StochasticVolatility.simulate_returns` draws both.
@@ -110,7 +118,9 @@ class NonlinearStateSpace(Model):
         move = lambda state, key: (self.draw_next(key, position, state), state[0])
         return jax.lax.scan(move, first, jax.random.split(key, length))[1]
 
-    def _terms(self, position: Position, window: SeriesWindow, path: Array) -> Float[Array, " t"]:
+    def _terms(
+        self, position: Position, window: SeriesWindow, path: Real[Array, "s ..."]
+    ) -> Float[Array, " t"]:
         """log p(x_t, y_t | x_{t-1}) of each row on one path."""
         log_next = lambda x, y: _returned.scalar("log_next", self.log_next(position, x, y))
         log_row = lambda x, y: _returned.scalar("log_row", self.log_row(position, x, y))
@@ -130,7 +140,7 @@ class Particles(NamedTuple):
     """
 
     evidence: Float[Array, " t"]
-    states: Array
+    states: Real[Array, "s n ..."]
     ancestors: Int[Array, "t n"]
     log_weight: Float[Array, " n"]
 
@@ -179,7 +189,7 @@ class ParticleSmoother(Latent):
     def check(self, position: Position, data: Data) -> None:
         self.model.prior(position)
 
-    def _paths(self, key: Any, position: Position, window: SeriesWindow) -> Array:
+    def _paths(self, key: Any, position: Position, window: SeriesWindow) -> Real[Array, "n s ..."]:
         filter_key, key = jax.random.split(key)
         particles = bootstrap(self.model, filter_key, position, window, self.num_particles)
         last = systematic(key, particles.log_weight)

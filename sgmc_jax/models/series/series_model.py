@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from ... import _checks
 from ..._types import Position
@@ -51,14 +51,14 @@ class SeriesModel(Model):
     differentiable: ClassVar[bool] = False  # in gradients the states' laws stand still
 
     @abstractmethod
-    def log_likelihood(self, position: Position, series: PyTree) -> Array:
+    def log_likelihood(self, position: Position, series: PyTree) -> Float[Array, ""]:
         """log p(y_1:T), exact and of any derivative."""
 
     @abstractmethod
-    def window_loglik(self, position: Position, window: SeriesWindow) -> Array:
+    def window_loglik(self, position: Position, window: SeriesWindow) -> Float[Array, ""]:
         """`loglik` of a window; see `with_gradient_of`."""
 
-    def loglik(self, position: Position, item: SeriesWindow) -> Array:
+    def loglik(self, position: Position, item: SeriesWindow) -> Float[Array, ""]:
         if not isinstance(item, SeriesWindow):
             raise TypeError(
                 f"the items of {type(self).__name__} must be windows of a series, got "
@@ -67,14 +67,14 @@ class SeriesModel(Model):
             )
         return self.window_loglik(position, item)
 
-    def logdensity(self, position: Position, data: PyTree) -> Array:
+    def logdensity(self, position: Position, data: PyTree) -> Float[Array, ""]:
         """The log posterior density given the whole series, exact and of any derivative."""
         if not jax.tree.leaves(data):
             return self.logprior(position)
         return self.logprior(position) + self.log_likelihood(position, data)
 
 
-def with_gradient_of(value: Array, complete: Array) -> Array:
+def with_gradient_of(value: Float[Array, ""], complete: Float[Array, ""]) -> Float[Array, ""]:
     """`value`, with the gradient of `complete`."""
     return jax.lax.stop_gradient(value - complete) + complete
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from ... import _checks, _returned
 from ..._types import Position
@@ -58,9 +58,9 @@ class StochasticVolatility(NonlinearStateSpace):
 
     unconstrained: ClassVar[bool] = True
 
-    mean_prior: tuple[Array, Array]
-    persistence_prior: tuple[Array, Array]
-    precision_prior: tuple[Array, Array]
+    mean_prior: tuple[Float[Array, ""], Float[Array, ""]]
+    persistence_prior: tuple[Float[Array, ""], Float[Array, ""]]
+    precision_prior: tuple[Float[Array, ""], Float[Array, ""]]
 
     def __init__(
         self,
@@ -80,12 +80,12 @@ class StochasticVolatility(NonlinearStateSpace):
         self.persistence_prior = pair("persistence_prior", persistence_prior, "(a, b)")
         self.precision_prior = pair("precision_prior", precision_prior, "(shape, rate)")
 
-    def position(self, *, mean: Any, persistence: Any, scale: Any) -> dict[str, Array]:
+    def position(self, *, mean: Any, persistence: Any, scale: Any) -> dict[str, Float[Array, ""]]:
         """The position of mu, phi in (-1, 1) and sigma > 0."""
         given = {"mean": mean, "persistence": persistence, "scale": scale}
         return self.unconstrain({name: _checks.one_number(name, x) for name, x in given.items()})
 
-    def constrain(self, position: Position) -> dict[str, Array]:
+    def constrain(self, position: Position) -> dict[str, Float[Array, "..."]]:
         """mu, phi and sigma.
 
         Args:
@@ -97,7 +97,7 @@ class StochasticVolatility(NonlinearStateSpace):
             "scale": jnp.exp(position["log_scale"]),
         }
 
-    def unconstrain(self, position: dict[str, Any]) -> dict[str, Array]:
+    def unconstrain(self, position: dict[str, Any]) -> dict[str, Float[Array, "..."]]:
         """The position, with any leading axes, of mu, phi and sigma as `constrain` tells them."""
         if not isinstance(position, dict) or set(position) != {"mean", "persistence", "scale"}:
             raise ValueError(
@@ -110,11 +110,11 @@ class StochasticVolatility(NonlinearStateSpace):
             raise ValueError(f"persistence must be between -1 and 1, got {_checks.shown(phi)}")
         return {"mean": mean, "persistence": jnp.arctanh(phi), "log_scale": jnp.log(scale)}
 
-    def natural(self, position: Position) -> dict[str, Array]:
+    def natural(self, position: Position) -> dict[str, Float[Array, "..."]]:
         """The same as `constrain`: mu, phi and sigma, of one position or of a trace."""
         return self.constrain(position)
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""]:
         check_shapes("StochasticVolatility", position, dict.fromkeys(_NAMES, ()))
         (m, s), (a, b), (c, d) = self.mean_prior, self.persistence_prior, self.precision_prior
         twice, log_scale = 2 * position["persistence"], position["log_scale"]
@@ -122,24 +122,30 @@ class StochasticVolatility(NonlinearStateSpace):
         gamma = -2 * c * log_scale - d * jnp.exp(-2 * log_scale)
         return -0.5 * ((position["mean"] - m) / s) ** 2 + beta + gamma
 
-    def draw_first(self, key: Any, position: Position, num: int) -> Array:
+    def draw_first(self, key: Any, position: Position, num: int) -> Float[Array, " n"]:
         mean, _, _, spread = _law(position)
         return mean + spread * jax.random.normal(key, (num,), mean.dtype)
 
-    def draw_next(self, key: Any, position: Position, states: Array) -> Array:
+    def draw_next(
+        self, key: Any, position: Position, states: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
         mean, phi, scale, _ = _law(position)
         noise = jax.random.normal(key, states.shape, states.dtype)
         return mean + phi * (states - mean) + scale * noise
 
-    def log_first(self, position: Position, state: Array) -> Array:
+    def log_first(self, position: Position, state: Float[Array, ""] | float) -> Float[Array, ""]:
         mean, _, _, spread = _law(position)
         return norm.logpdf(state, mean, spread)
 
-    def log_next(self, position: Position, before: Array, after: Array) -> Array:
+    def log_next(
+        self, position: Position, before: Float[Array, ""] | float, after: Float[Array, ""] | float
+    ) -> Float[Array, ""]:
         mean, phi, scale, _ = _law(position)
         return norm.logpdf(after, mean + phi * (before - mean), scale)
 
-    def log_row(self, position: Position, state: Array, row: Array) -> Array:
+    def log_row(
+        self, position: Position, state: Float[Array, ""] | float, row: PyTree
+    ) -> Float[Array, ""]:
         if _returned.dtype_of(row) is None:
             raise TypeError(f"the series must be one array, got rows {_returned.describe(row)}")
         if jnp.ndim(row):
@@ -163,7 +169,9 @@ _NAMES = ("mean", "persistence", "log_scale")
 _NATURAL = ("mean", "persistence", "scale")
 
 
-def _law(position: Position) -> tuple[Array, Array, Array, Array]:
+def _law(
+    position: Position,
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """mu, phi, sigma, and the deviation of the stationary law."""
     twice, scale = 2 * position["persistence"], jnp.exp(position["log_scale"])
     phi = jnp.tanh(position["persistence"])

@@ -25,16 +25,16 @@ class AllGiven(Model):
     given: GivenProportions
     theta: Float[Array, "d k"]
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""]:
         return self.given.logprior(position)
 
-    def loglik(self, position: Position, item: Any) -> Array:
+    def loglik(self, position: Position, item: Any) -> Float[Array, ""]:
         raise TypeError("a document alone does not tell which proportions are its own")
 
-    def loglik_batch(self, position: Position, items: Any) -> Array:
+    def loglik_batch(self, position: Position, items: Any) -> Float[Array, " d"]:
         return self.given.loglik_batch(position, (items, self.theta[:, None]))
 
-    def weighted_sum(self, position: Position, items: Any, weight: Array) -> Estimate:
+    def weighted_sum(self, position: Position, items: Any, weight: Float[Array, " d"]) -> Estimate:
         return self.given.weighted_sum(position, (items, self.theta[:, None]), weight)
 
 
@@ -42,7 +42,7 @@ class TopicBlock(eqx.Module):
     """`rest -> kernel` of the topics given the proportions."""
 
     prior: Prior
-    step_size: Array = eqx.field(converter=_checks.real("step_size"))
+    step_size: Float[Array, ""] = eqx.field(converter=_checks.real("step_size"))
     num_integration_steps: int = eqx.field(static=True)
 
     def __call__(self, rest: dict[str, Any]) -> Kernel:

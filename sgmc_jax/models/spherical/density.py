@@ -30,10 +30,10 @@ class Prior(eqx.Module):
 
     num_topics: int = eqx.field(static=True)
     vocabulary: int = eqx.field(static=True)
-    alpha: Array = eqx.field(converter=_checks.real("alpha"))
-    concentration: Array = eqx.field(converter=_checks.real("concentration"))
-    topic_concentration: Array = eqx.field(converter=_checks.real("topic_concentration"))
-    prior_concentration: Array = eqx.field(converter=_checks.real("prior_concentration"))
+    alpha: Float[Array, ""] = eqx.field(converter=_checks.real("alpha"))
+    concentration: Float[Array, ""] = eqx.field(converter=_checks.real("concentration"))
+    topic_concentration: Float[Array, ""] = eqx.field(converter=_checks.real("topic_concentration"))
+    prior_concentration: Float[Array, ""] = eqx.field(converter=_checks.real("prior_concentration"))
     mean_direction: Float[Array, " v"]
 
     def __check_init__(self):
@@ -54,7 +54,7 @@ class Prior(eqx.Module):
         own = self.prior_concentration * self.mean_direction
         return (own + self.topic_concentration * jnp.sum(topics, axis=0)).astype(topics.dtype)
 
-    def logdensity(self, topics: Float[Array, "k v"]) -> Array:
+    def logdensity(self, topics: Float[Array, "k v"]) -> Float[Array, ""]:
         """log p(topics), the corpus mean integrated out: -log c(|resultant|) up to a constant."""
         length = length_of(self.resultant(topics))[..., 0]  # a derivative at 0 too
         return log_bessel_series(self.vocabulary / 2 - 1, length)
@@ -65,10 +65,10 @@ class TopicModel(Model):
 
     prior_law: Prior
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""]:
         return self.prior_law.logdensity(position)
 
-    def loglik(self, position: Position, item: Any) -> Array:
+    def loglik(self, position: Position, item: Any) -> Float[Array, ""]:
         return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
 
     def check(self, position: Position, data: Any) -> None:
@@ -86,14 +86,14 @@ class GivenProportions(TopicModel):
     and topics only by beta'v, (n, K), and beta'beta, (K, K): so does all that is done with theta.
     """
 
-    def loglik_batch(self, position: Position, items: Any) -> Array:
+    def loglik_batch(self, position: Position, items: Any) -> Float[Array, " n"]:
         vectors, theta = items
         along, length = projections(inner_products(position, vectors), gram(position), theta)
         return self.prior_law.concentration.astype(position.dtype) * jnp.mean(
             along / length, axis=1
         )
 
-    def weighted_sum(self, position: Position, items: Any, weight: Array) -> Estimate:
+    def weighted_sum(self, position: Position, items: Any, weight: Float[Array, " n"]) -> Estimate:
         """The gradient in closed form: one product with the documents, one with the topics.
 
             grad_k = kappa sum_d w_d mean_n theta_k (v_d - (v_d'u) u) / |beta theta|,
@@ -102,7 +102,13 @@ class GivenProportions(TopicModel):
         """
         return in_parts(self._part, position, *items, weight)
 
-    def _part(self, position: Array, vectors: UnitVectors, theta: Array, weight: Array) -> Estimate:
+    def _part(
+        self,
+        position: Float[Array, "k v"],
+        vectors: UnitVectors,
+        theta: Float[Array, "n m k"],
+        weight: Float[Array, " n"],
+    ) -> Estimate:
         dtype, products = position.dtype, inner_products(position, vectors)
         along, length = projections(products, gram(position), theta)
         share = (self.prior_law.concentration * weight / theta.shape[1]).astype(dtype)[:, None]
@@ -128,7 +134,7 @@ class Marginal(TopicModel):
         super().check(position, data)
         check_vectors(data, self.prior_law.vocabulary)
 
-    def loglik_batch(self, position: Position, items: Any) -> Array:
+    def loglik_batch(self, position: Position, items: Any) -> Float[Array, " n"]:
         theta = self.theta.astype(position.dtype)
         length = lengths(gram(position), theta)
         cosine = product(inner_products(position, items), theta.T) / length
@@ -136,7 +142,7 @@ class Marginal(TopicModel):
         return jax.nn.logsumexp(scores, axis=1) - jnp.log(len(theta))
 
 
-def in_parts(function: Any, position: Array, *arguments: Any) -> Any:
+def in_parts(function: Any, position: Float[Array, "k v"], *arguments: Any) -> Any:
     """The sum of `function(position, *parts)` over parts of the arguments' rows that fit."""
     n = jax.tree.leaves(arguments)[0].shape[0]
     size = max(1, _NUMBERS // position.shape[1])
@@ -195,8 +201,12 @@ def weighted_sums(
 
 
 def _as_suits(
-    by_words: Callable, in_full: Callable, vectors: UnitVectors, vocabulary: int, matrix: Array
-) -> Array:
+    by_words: Callable,
+    in_full: Callable,
+    vectors: UnitVectors,
+    vocabulary: int,
+    matrix: Float[Array, "_ _"],
+) -> Float[Array, "_ _"]:
     """By the words that documents have, where these are few and a processor has no better way."""
     if vocabulary < _FEW * vectors.columns.shape[1]:
         return in_full(matrix, vectors)
@@ -216,6 +226,6 @@ def lengths(gram: Float[Array, "k k"], theta: Float[Array, "*b k"]) -> Float[Arr
 
 def projections(
     products: Float[Array, "n k"], gram: Float[Array, "k k"], theta: Float[Array, "n m k"]
-) -> tuple[Array, Array]:
+) -> tuple[Float[Array, "n m"], Float[Array, "n m"]]:
     """v'beta theta and |beta theta|, (n, m), of every document's proportions."""
     return jnp.sum(theta * products[:, None], axis=-1), lengths(gram, theta)

@@ -18,8 +18,8 @@ from .proportions import Proportions
 
 @eqx.filter_jit
 def log_perplexity(
-    prior: Prior, key: Any, topics: Array, vectors: UnitVectors, draws: int
-) -> Array:
+    prior: Prior, key: Any, topics: Float[Array, "s k v"], vectors: UnitVectors, draws: int
+) -> Float[Array, ""]:
     """See `SphericalAdmixture.log_perplexity`."""
     alpha = jnp.broadcast_to(prior.alpha, (prior.num_topics,))
     marginal = Marginal(prior, jax.random.dirichlet(key, alpha, (draws,)))
@@ -33,7 +33,7 @@ def log_perplexity(
 
 @eqx.filter_jit
 def mean_proportions(
-    latent: Proportions, key: Any, topics: Array, vectors: UnitVectors
+    latent: Proportions, key: Any, topics: Float[Array, "s k v"], vectors: UnitVectors
 ) -> Float[Array, "n k"]:
     """See `SphericalAdmixture.transform`."""
 

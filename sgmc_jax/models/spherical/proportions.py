@@ -28,7 +28,7 @@ class Proportions(Latent):
     """
 
     prior: Prior
-    step_size: Array = eqx.field(converter=_checks.real("step_size"))
+    step_size: Float[Array, ""] = eqx.field(converter=_checks.real("step_size"))
     num_steps: int = eqx.field(static=True)
     draws: int = eqx.field(static=True)
     burn_in: int = eqx.field(static=True)
@@ -60,14 +60,19 @@ class Proportions(Latent):
         return draws[-self.draws :].swapaxes(0, 1)
 
     def _log_density(
-        self, products: Array, inner: Array, theta: Float[Array, "n k"]
+        self,
+        products: Float[Array, "n k"],
+        inner: Float[Array, "k k"],
+        theta: Float[Array, "n k"],
     ) -> Float[Array, " n"]:
         """Of each document, with respect to the volume of the simplex, up to a constant."""
         cosine = jnp.sum(products * theta, axis=-1) / lengths(inner, theta)
         prior = jax.vmap(Simplex.log_dirichlet, (0, None))(theta, self.prior.alpha)
         return prior + self.prior.concentration.astype(theta.dtype) * cosine
 
-    def _moved(self, density: Callable, theta: Array, key: Any) -> Array:
+    def _moved(
+        self, density: Callable, theta: Float[Array, "n k"], key: Any
+    ) -> Float[Array, "n k"]:
         """`gmc`, of all documents side by side, each of which has a test of its own."""
         space, step_size = Simplex(), self.step_size.astype(theta.dtype)
         velocity_key, test_key = jax.random.split(key)

@@ -196,7 +196,7 @@ class SphericalAdmixture(Directions):
     def log_perplexity(
         self,
         key: Any,
-        topics: Float[Array, "... k v"],
+        topics: Float[Array | np.ndarray, "... k v"],
         documents: UnitVectors,
         *,
         draws: int = 1_000,
@@ -223,7 +223,7 @@ class SphericalAdmixture(Directions):
     def transform(
         self,
         key: Any,
-        topics: Float[Array, "... k v"],
+        topics: Float[Array | np.ndarray, "... k v"],
         documents: UnitVectors,
         *,
         proportions: Proportions | None = None,
@@ -240,7 +240,7 @@ class SphericalAdmixture(Directions):
         topics = self._flat(topics, documents)
         return evaluation.mean_proportions(latent, key, topics, documents)
 
-    def _flat(self, topics: Any, documents: Any) -> Array:
+    def _flat(self, topics: Any, documents: Any) -> Float[Array, "s k v"]:
         """The draws of topics on one axis."""
         size = (self.prior.num_topics, self.prior.vocabulary)
         if jnp.shape(topics)[-2:] != size:

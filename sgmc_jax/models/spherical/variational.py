@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.scipy.special import digamma, gammaln
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from ... import _checks
 from ..._estimators import Estimate
@@ -39,20 +39,29 @@ class Bound(TopicModel):
     which is an approximation, and no bound: E of a quotient is taken for the quotient of E.
     """
 
-    def loglik_batch(self, position: Position, items: Any) -> Array:
+    def loglik_batch(self, position: Position, items: Any) -> Float[Array, " n"]:
         vectors, log_a = items
         products = inner_products(position, vectors)
         return document_bound(self.prior_law, products, gram(position), log_a)
 
-    def weighted_sum(self, position: Position, items: Any, weight: Array) -> Estimate:
+    def weighted_sum(self, position: Position, items: Any, weight: Float[Array, " n"]) -> Estimate:
         return in_parts(self._part, position, *items, weight)
 
-    def _part(self, position: Array, vectors: UnitVectors, log_a: Array, weight: Array) -> Estimate:
+    def _part(
+        self,
+        position: Float[Array, "k v"],
+        vectors: UnitVectors,
+        log_a: Float[Array, "n k"],
+        weight: Float[Array, " n"],
+    ) -> Estimate:
         return Model.weighted_sum(self, position, (vectors, log_a), weight)
 
 
 def document_bound(
-    prior: Prior, products: Float[Array, "n k"], inner: Float[Array, "k k"], log_a: Array
+    prior: Prior,
+    products: Float[Array, "n k"],
+    inner: Float[Array, "k k"],
+    log_a: Float[Array, "n k"],
 ) -> Float[Array, " n"]:
     """A document's part of `Bound`, from v'b_k and b_j'b_k."""
     a = jnp.exp(log_a)
@@ -106,13 +115,13 @@ class VariationalState(NamedTuple):
     position: Float[Array, "k v"]
     concentration: Float[Array, " k"]
     kept: KeptState
-    count: Array
+    count: Int[Array, ""]
 
 
 class VariationalInfo(NamedTuple):
     """The bound, estimated from the batch, at the topics before the step."""
 
-    bound: Array
+    bound: Float[Array, ""]
 
 
 class Variational(Kernel):
@@ -120,7 +129,7 @@ class Variational(Kernel):
 
     model: Bound
     kept: KeptLatents
-    step_size: Array | Callable
+    step_size: Float[Array, ""] | Callable
 
     def init(self, key: Key, position: Position, data: Data) -> VariationalState:
         prior = self.model.prior_law
@@ -162,13 +171,13 @@ class Variational(Kernel):
         Sphere().check(position)
 
 
-def _means(position: Array, concentration: Array) -> Array:
+def _means(position: Float[Array, "k v"], concentration: Float[Array, " k"]) -> Float[Array, "k v"]:
     """E beta_k of a von Mises-Fisher law."""
     order = position.shape[1] / 2 - 1
     return bessel_ratio(order, concentration)[:, None] * position
 
 
-def _entropy(concentration: Array, means: Array) -> Array:
+def _entropy(concentration: Float[Array, " k"], means: Float[Array, "k v"]) -> Float[Array, ""]:
     """That of the topics' laws, up to a constant: -sum_k (s A(s) + log c(s))."""
     order = means.shape[1] / 2 - 1
     series = log_bessel_series(order, concentration)
