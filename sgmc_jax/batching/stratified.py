@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Key, Position, as_keys
@@ -30,7 +30,7 @@ class _Kind(NamedTuple):
     least: int
     bound: int
 
-    def subset(self, key: Any, size: Array) -> Int[Array, " most"]:
+    def subset(self, key: Any, size: Int[Array, ""]) -> Int[Array, " most"]:
         return random_subset(key, self.most, size, self.bound, self.least)
 
 
@@ -107,12 +107,12 @@ class Stratified(Batcher):
             )
         return drawn
 
-    def deviations(self, batch: Batch, terms: PyTree) -> tuple[Array, PyTree]:
+    def deviations(self, batch: Batch, terms: PyTree) -> tuple[Float[Array, " n"], PyTree]:
         """`n_s / (n_s - 1) w_i (w_i - 1)`, and the terms less the mean over their stratum."""
         num = self.sizes[self.stratum]
         scale = batch.weight * (batch.weight - 1) * num / jnp.maximum(num - 1, 1)
 
-        def deviation(g: Array) -> Array:
+        def deviation(g: Float[Array, "n *shape"]) -> Float[Array, "n *shape"]:
             total = jax.ops.segment_sum(g, self.stratum, len(self.sizes))
             mean = jax.vmap(jnp.multiply)((1 / self.sizes).astype(g.dtype), total)
             return g - mean[self.stratum]
@@ -182,7 +182,7 @@ def _kinds(counts: np.ndarray, sizes: np.ndarray) -> tuple[_Kind, ...]:
     )
 
 
-def _starts(counts: Array) -> Array:
+def _starts(counts: Int[Array, " S"]) -> Int[Array, " S"]:
     """The sums of all numbers before each."""
     return jnp.cumsum(counts) - counts
 

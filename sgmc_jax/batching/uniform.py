@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt32
 
 from .. import _checks, _returned
 from .._types import Data, Key, as_keys
@@ -35,8 +35,8 @@ class Batch(eqx.Module):
     """
 
     items: PyTree
-    weight: Array
-    index: Array
+    weight: Float[Array, " n"]
+    index: Int[Array, " n"]
 
 
 class Batcher(eqx.Module):
@@ -84,7 +84,7 @@ class Batcher(eqx.Module):
         """
         return shard
 
-    def deviations(self, batch: Batch, terms: PyTree) -> tuple[Array, PyTree]:
+    def deviations(self, batch: Batch, terms: PyTree) -> tuple[Float[Array, " n"], PyTree]:
         """Numbers a_i and rows d_i: `sum_i a_i d_i d_i'` is unbiased for the estimate's covariance.
 
         For the items of a uniform batch a_i is `n/(n-1) w_i (w_i - 1)`, or `n/(n-1) w_i^2` if they
@@ -184,8 +184,8 @@ class Uniform(Batcher):
 class EpochState(NamedTuple):
     """The words of this epoch's permutation and the number of batches drawn."""
 
-    words: Array
-    count: Array
+    words: UInt32[Array, "8"]
+    count: Int[Array, ""]
 
 
 class Epoch(Batcher):
@@ -290,19 +290,21 @@ class Given(Batcher):
         return True
 
 
-def _take(shard: Shard, index: Array, num_real: Any) -> Batch:
+def _take(shard: Shard, index: Int[Array, " n"], num_real: Any) -> Batch:
     """The rows at `index`, the first `num_real` of which count."""
     weight = jnp.asarray(shard.size / jnp.maximum(num_real, 1), jnp.result_type(float))
     weight = jnp.where(jnp.arange(len(index)) < num_real, weight, 0)
     return Batch(rows(shard.items, index), weight, index)
 
 
-def rows(items: PyTree, index: Array) -> PyTree:
+def rows(items: PyTree, index: Int[Array, "..."]) -> PyTree:
     """The items at indices that are known to be in bounds."""
     return jax.tree.map(lambda x: jnp.asarray(x).at[index].get(mode="promise_in_bounds"), items)
 
 
-def _less_mean(terms: Array, real: Array, num: Array) -> Array:
+def _less_mean(
+    terms: Float[Array, "n *shape"], real: Bool[Array, " n"], num: Int[Array, ""]
+) -> Float[Array, "n *shape"]:
     """The terms of items, an axis of their own, less the mean over the real ones; 0 for padding."""
     real = over_rows(real, terms)
     mean = jnp.sum(jnp.where(real, terms, 0), axis=0) / num.astype(terms.dtype)

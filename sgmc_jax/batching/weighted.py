@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree, UInt32
 
 from .. import _checks
 from .._types import Data, Key, Position, as_keys
@@ -59,8 +59,9 @@ class Weighted(Batcher):
     """
 
     batch_size: int = eqx.field(static=True)
-    probabilities: Array
-    edges: Array  # the words up to which an item and those before it reach, but for the last one
+    probabilities: Float[Array, " N"]
+    # the words up to which an item and those before it reach, but for the last one
+    edges: UInt32[Array, " M"]
     distinct: ClassVar[bool] = False
 
     def __init__(self, batch_size: int, probabilities: Any):
@@ -82,11 +83,11 @@ class Weighted(Batcher):
         weight = 1 / (self.batch_size * self.probabilities[index])
         return Batch(rows(shard.items, index), weight, index), bstate
 
-    def deviations(self, batch: Batch, terms: PyTree) -> tuple[Array, PyTree]:
+    def deviations(self, batch: Batch, terms: PyTree) -> tuple[Float[Array, " n"], PyTree]:
         """Of n independent draws: n / (n - 1), and `w_i g_i` less their mean."""
         num = self.batch_size
 
-        def deviation(g: Array) -> Array:
+        def deviation(g: Float[Array, "n *shape"]) -> Float[Array, "n *shape"]:
             weighted = jax.vmap(jnp.multiply)(batch.weight.astype(g.dtype), g)
             return weighted - weighted.mean(0)
 
@@ -99,7 +100,7 @@ class Weighted(Batcher):
 
 def optimal_probabilities(
     model: ItemSum, position: Position, data: Data, share: Any = 0.1
-) -> Array:
+) -> Float[Array, " N"]:
     """Probabilities for `Weighted` that are the best at one position, p_i proportional to |g_i|.
 
     With `share` of uniform ones mixed in, `p_i = (1 - share) |g_i| / sum_j |g_j| + share / N`, no
@@ -150,16 +151,18 @@ def check_terms(model: Any, position: Position, data: Data) -> None:
     model.check(position, data)
 
 
-def term_norms(model: ItemSum, position: Position, data: Data) -> Array:
+def term_norms(model: ItemSum, position: Position, data: Data) -> Float[Array, " N"]:
     """The Euclidean norm of each item's term, (N,)."""
     squares = lambda term: sum(jnp.sum(jnp.square(g)) for g in jax.tree.leaves(term))
     return of_terms(lambda term: jnp.sqrt(squares(term)), model, position, data)
 
 
-def of_terms(function: Callable, model: ItemSum, position: Position, data: Data) -> Array:
+def of_terms(
+    function: Callable, model: ItemSum, position: Position, data: Data
+) -> Float[Array, "N ..."]:
     """What a function is of each item's term."""
 
-    def of_item(item: PyTree) -> Array:
+    def of_item(item: PyTree) -> Float[Array, "..."]:
         return function(model.per_item(position, jax.tree.map(lambda x: x[None], item)))
 
     return jax.lax.map(of_item, jax.tree.map(jnp.asarray, data), batch_size=_CHUNK)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Key, as_keys
@@ -169,7 +169,7 @@ class Window(Batcher):
         length = num_rows if self.length is None else self.length
         return num_rows - length + 1 if self.overlapping else -(-num_rows // max(length, 1))
 
-    def _windows(self, items: PyTree, index: Array) -> SeriesWindow:
+    def _windows(self, items: PyTree, index: Int[Array, " n"]) -> SeriesWindow:
         """The windows of these indices."""
         num_rows = leading_axis(items)
         length = num_rows if self.length is None else self.length
@@ -184,7 +184,7 @@ class Window(Batcher):
         taken = rows(items, jnp.minimum(place, num_rows - 1))
         return SeriesWindow(taken, share, place < end, first, last)
 
-    def _holding(self, place: Array, num_rows: int, length: int) -> Any:
+    def _holding(self, place: Int[Array, "n w"], num_rows: int, length: int) -> Any:
         """The number of windows that hold a row."""
         if not self.overlapping:
             return 1

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .._functions import function_of
 from .._types import Data, Position
@@ -70,7 +70,7 @@ class Allocation(Latent):
         return f"counts of {type(self).__name__}"
 
     @abstractmethod
-    def counts(self, items: PyTree, allocations: PyTree, weight: Array) -> PyTree:
+    def counts(self, items: PyTree, allocations: PyTree, weight: Float[Array, " n"]) -> PyTree:
         """The sum over items of their counts, each times its weight: shaped like the position."""
 
 
@@ -92,7 +92,7 @@ class FunctionAllocation(Allocation):
         keys = jax.random.split(key, len(jax.tree.leaves(items)[0]))
         return jax.vmap(self.allocate, (0, None, 0))(keys, position, items)
 
-    def counts(self, items: PyTree, allocations: PyTree, weight: Array) -> PyTree:
+    def counts(self, items: PyTree, allocations: PyTree, weight: Float[Array, " n"]) -> PyTree:
         return jax.tree.map(lambda z: weighted_sum(weight, z.astype(weight.dtype)), allocations)
 
 

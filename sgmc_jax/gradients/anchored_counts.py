@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned, _tree
 from .._estimators import Estimate
@@ -56,7 +56,7 @@ class AnchoredCounts(MinibatchCounts):
 
     centre: Position
     expected: Summand
-    rho: Array
+    rho: Float[Array, ""]
 
     def __init__(
         self,

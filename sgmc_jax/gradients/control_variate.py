@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned
 from .._estimators import BatchEstimator, Estimate
@@ -48,7 +48,7 @@ def refuse_streams(name: str, estimator: Any, hint: str = "") -> None:
         raise TypeError(f"{name} needs all of the data, but its batcher is Given{hint}")
 
 
-def _radius(radius: Any) -> Array | None:
+def _radius(radius: Any) -> Float[Array, ""] | None:
     return None if radius is None else _checks.one_number("radius", radius)
 
 
@@ -94,7 +94,7 @@ class ControlVariate(Anchoring, BatchEstimator):
     """
 
     centre: Position = eqx.field(converter=_checks.real_tree("centre"))
-    radius: Array | None = eqx.field(converter=_radius, default=None)
+    radius: Float[Array, ""] | None = eqx.field(converter=_radius, default=None)
     anchor: Estimate | None = None
     evaluations: ClassVar[int] = 2
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from .. import _checks, _returned, _tree
 from .._estimators import BatchEstimator, Estimate
@@ -64,7 +64,11 @@ class Counts(OfLatents):
         self.allocation.check(position, data)
 
     def _counts(
-        self, position: Position, items: PyTree, allocations: PyTree, weight: Array
+        self,
+        position: Position,
+        items: PyTree,
+        allocations: PyTree,
+        weight: Float[Array, " n"] | Bool[Array, " n"],
     ) -> PyTree:
         dtype = jnp.result_type(*jax.tree.leaves(position))
         counts = self.allocation.counts(items, allocations, weight.astype(dtype))
@@ -195,7 +199,7 @@ class TableCounts(Counts):
     ) -> tuple[Estimate, TableState]:
         (batch, old, new), kept = self._kept.redraw(key, estate.kept, position, data)
 
-        def change(weight: Array) -> PyTree:
+        def change(weight: Float[Array, " n"] | Bool[Array, " n"]) -> PyTree:
             counts = [self._counts(position, batch.items, z, weight) for z in (new, old)]
             return optax.tree.sub(*counts)
 

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks, _tree
 from .._estimators import BatchEstimator, Estimate
@@ -30,7 +30,7 @@ class FisherState(NamedTuple):
 
     inner: PyTree
     covariance: PyTree
-    count: Array
+    count: Int[Array, ""]
 
 
 class EmpiricalFisher(Wrapper):
@@ -90,7 +90,7 @@ class EmpiricalFisher(Wrapper):
     """
 
     inner: BatchEstimator
-    decay: Array = eqx.field(converter=_checks.scalar("decay"), default=1.0)
+    decay: Float[Array, ""] = eqx.field(converter=_checks.scalar("decay"), default=1.0)
     full: bool = eqx.field(static=True, default=False)
     tells_covariance: ClassVar[bool] = True
     evaluations: ClassVar[int] = 2

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from .._types import Data, Key, Position, Ungated, as_keys
 from ..batching import Batch, Batcher
@@ -35,7 +35,7 @@ class KeptState(NamedTuple):
     batcher: PyTree
     table: Ungated
     rows: PyTree
-    index: Array
+    index: Int[Array, " n"]
 
 
 class Redrawn(NamedTuple):
@@ -112,7 +112,7 @@ class KeptLatents(eqx.Module):
             )
 
     def _drawn(
-        self, key: Any, bstate: PyTree, index: Array, position: Position, data: Data
+        self, key: Any, bstate: PyTree, index: Int[Array, " n"], position: Position, data: Data
     ) -> KeptState:
         """The state with all latents drawn given the position."""
         items = self.batcher.population(as_shard(data)).items
@@ -120,5 +120,5 @@ class KeptLatents(eqx.Module):
         return KeptState(bstate, Ungated(table), _rows(table, index), index)
 
 
-def _rows(table: PyTree, index: Array) -> PyTree:
+def _rows(table: PyTree, index: Int[Array, " n"]) -> PyTree:
     return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), table)

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from .. import _checks
 from .._estimators import Estimate
@@ -36,7 +36,7 @@ class SAGAState(NamedTuple):
 
     kept: KeptState
     total: PyTree
-    count: Array
+    count: Int[Array, ""]
 
 
 class _Terms(Latent):

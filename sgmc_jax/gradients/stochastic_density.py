@@ -7,7 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned
 from .._estimators import Estimate
@@ -85,7 +85,7 @@ class StochasticDensity(OfBatches):
         self.batcher.check(data)
         self._check_even(data)
 
-    def _logdensity(self, position: Position, *batch: Any) -> Array:
+    def _logdensity(self, position: Position, *batch: Any) -> Float[Array, ""]:
         """`logdensity`, a scalar."""
         return _returned.scalar("logdensity", self.logdensity(position, *batch))
 

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Int, PyTree
 
 from .. import _checks
 from .._estimators import Estimate
@@ -32,7 +32,7 @@ class SVRGState(NamedTuple):
     inner: PyTree
     centre: Position
     full: Estimate
-    count: Array
+    count: Int[Array, ""]
 
 
 class SVRG(Anchoring):
