@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.scipy.special import ndtri
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Shaped
 
 from .._checks import unwrapped
 
@@ -18,7 +18,7 @@ _ELEMENTS_PER_STEP = 2**20
 _SCORES_PER_STEP = 2**16
 
 
-def map_draws(fn: Callable[[Array], Array], x: Any) -> Any:
+def map_draws(fn: Callable[[Float[Array, "chain draw ..."]], Float[Array, "..."]], x: Any) -> Any:
     """Apply `fn` to every leaf of `x`, each checked to be (chain, draw, ...)."""
     odd = [np.shape(leaf) for leaf in jax.tree.leaves(x) if np.ndim(leaf) > 1]
     odd = [shape for shape in odd if shape[0] > shape[1]]
@@ -49,12 +49,15 @@ def _check_draws(x: Any, name: str) -> Float[Array, "chain draw ..."]:
     return x.astype(float_dtype(x))
 
 
-def float_dtype(*arrays: Array) -> Any:
+def float_dtype(*arrays: Shaped[Array, "..."]) -> Any:
     """The dtype to compute in: that of the inputs, at least float32."""
     return jnp.result_type(jnp.float32, *arrays)
 
 
-def per_parameter(fn: Callable[[Array], Array], x: Float[Array, "chain draw ..."]) -> Array:
+def per_parameter(
+    fn: Callable[[Float[Array, "chain draw"]], Float[Array, ""]],
+    x: Float[Array, "chain draw *shape"],
+) -> Float[Array, "*shape"]:
     """Map `fn`: (chain, draw) -> scalar over the trailing axes; NaN where a draw is not finite."""
     chains, draws, *shape = x.shape
     parameters = jnp.moveaxis(x.reshape(chains, draws, math.prod(shape)), -1, 0)

@@ -59,7 +59,7 @@ def ess(x: Any, *, kind: Literal["bulk", "mean", "batch_means"] = "bulk") -> Any
 
 
 @partial(jax.jit, static_argnames="kind")
-def _ess(x: Float[Array, "chain draw ..."], kind: str) -> Array:
+def _ess(x: Float[Array, "chain draw *shape"], kind: str) -> Float[Array, "*shape"]:
     return per_parameter(_ESTIMATES[kind], x)
 
 
@@ -86,7 +86,9 @@ def _autocovariance_ess(x: Float[Array, "chain draw"]) -> Float[Array, ""]:
     return _from_tau(_geyer(_autocorrelation(y)), constant, x.size)
 
 
-def _standardise(x: Array) -> tuple[Array, Bool[Array, ""]]:
+def _standardise(
+    x: Float[Array, "chain draw"],
+) -> tuple[Float[Array, "chain draw"], Bool[Array, ""]]:
     """Shift and scale to a range of one (float32 needs it), and whether `x` is constant."""
     low, high = jnp.min(x), jnp.max(x)
     width = high - low
@@ -94,7 +96,7 @@ def _standardise(x: Array) -> tuple[Array, Bool[Array, ""]]:
     return centred / jnp.where(width > 0, width, 1), width < 1e-15
 
 
-def _from_tau(tau: Array, constant: Array, size: int) -> Float[Array, ""]:
+def _from_tau(tau: Float[Array, ""], constant: Bool[Array, ""], size: int) -> Float[Array, ""]:
     value = size / jnp.maximum(tau, 1 / math.log10(size))
     return jnp.where(constant, size, value)
 

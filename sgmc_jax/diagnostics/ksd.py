@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from .. import _checks
 from ..arrays import product, squared_distances
@@ -90,16 +90,16 @@ def ksd(
 
 
 class _Kernel(NamedTuple):
-    c: Array
-    beta: Array
+    c: Float[Array, ""]
+    beta: Float[Array, ""]
 
 
 @partial(jax.jit, static_argnames=("kind", "statistic", "block"))
 def _ksd(
     x: Float[Array, "k d"],
     s: Float[Array, "k d"],
-    c: Array,
-    beta: Array,
+    c: Float[Array, ""],
+    beta: Float[Array, ""],
     kind: str,
     statistic: str,
     block: int,
@@ -116,7 +116,7 @@ def _ksd(
     return jnp.sum(jnp.sign(square) * jnp.sqrt(jnp.abs(square)))
 
 
-def _diagonal(kernel: _Kernel, s: Float[Array, "k d"], kind: str) -> Array:
+def _diagonal(kernel: _Kernel, s: Float[Array, "k d"], kind: str) -> Float[Array, " m"]:
     """Sum over draws of k0 at D = 0: (1,) for joint, (d,) for coordinate."""
     c, beta = kernel
     per_coordinate = jnp.sum(s**2, axis=0) * c ** (2 * beta)
@@ -126,7 +126,7 @@ def _diagonal(kernel: _Kernel, s: Float[Array, "k d"], kind: str) -> Array:
 
 def _off_diagonal(
     kernel: _Kernel, x: Float[Array, "k d"], s: Float[Array, "k d"], kind: str, block: int
-) -> Array:
+) -> Float[Array, " m"]:
     """Sum of k0 over pairs of distinct draws: (1,) for joint, (d,) for coordinate.
 
     k0 is symmetric: tiles below the diagonal are not computed, those above it count twice.
@@ -149,14 +149,16 @@ def _off_diagonal(
     return jnp.sum(total[0], axis=1) + jnp.sum(total[1], axis=1)
 
 
-def _distinct(i: Array, j: Array, block: int, count: int) -> Bool[Array, "b b"]:
+def _distinct(i: Int[Array, ""], j: Int[Array, ""], block: int, count: int) -> Bool[Array, "b b"]:
     """The entries of tile (i, j) that are pairs of two different real draws."""
     within = jnp.arange(block)
     row, column = (i * block + within)[:, None], j * block + within
     return (row != column) & (row < count) & (column < count)
 
 
-def _joint_rows(kernel: _Kernel, keep: Array, left: tuple, right: tuple) -> Float[Array, "1 b"]:
+def _joint_rows(
+    kernel: _Kernel, keep: Bool[Array, "b b"], left: tuple, right: tuple
+) -> Float[Array, "1 b"]:
     """Row sums of k0 over one tile, all inner products by matmul."""
     c, beta = kernel
     (x, s), (y, t) = left, right
@@ -171,7 +173,7 @@ def _joint_rows(kernel: _Kernel, keep: Array, left: tuple, right: tuple) -> Floa
 
 
 def _coordinate_rows(
-    kernel: _Kernel, keep: Array, left: tuple, right: tuple
+    kernel: _Kernel, keep: Bool[Array, "b b"], left: tuple, right: tuple
 ) -> Float[Array, "d b"]:
     """Row sums of every k0_j over one tile, one coordinate at a time: never (b, b, d)."""
     c, beta = kernel
@@ -190,7 +192,9 @@ def _coordinate_rows(
     return lax.map(one, tuple(a.T for a in left + right))
 
 
-def _compensated_add(total: tuple[Array, Array], term: Array) -> tuple[Array, Array]:
+def _compensated_add(
+    total: tuple[Float[Array, "m b"], Float[Array, "m b"]], term: Float[Array, "m b"]
+) -> tuple[Float[Array, "m b"], Float[Array, "m b"]]:
     """Add to an unevaluated sum (value, error) without losing the rounding error (Knuth)."""
     value, error = total
     new = value + term

@@ -47,7 +47,7 @@ def rhat(x: Any) -> Any:
 
 
 @jax.jit
-def _rhat(x: Float[Array, "chain draw ..."]) -> Array:
+def _rhat(x: Float[Array, "chain draw *shape"]) -> Float[Array, "*shape"]:
     if x.shape[0] < 2:
         return jnp.full(x.shape[2:], jnp.nan, x.dtype)
     return per_parameter(_rank_rhat, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from .. import _checks
 
@@ -19,8 +19,8 @@ class SCIRMoments(NamedTuple):
         (3.0, 4.0)
     """
 
-    mean: Array
-    variance: Array
+    mean: Float[Array, "..."]
+    variance: Float[Array, "..."]
 
 
 def scir_moments(
@@ -63,7 +63,9 @@ def scir_moments(
     return SCIRMoments(theta * decay + shape * gone, exact + noise)
 
 
-def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> Array:
+def counts_variance(
+    counts: Any, batch_size: Any, *, replace: bool = False
+) -> Float[Array, "... d"]:
     """The variance of the counts of one categorical variable, estimated from n of N items.
 
     With p = counts / N it is `(N^2 / n) p (1 - p)`, times (N - n) / (N - 1) for batches drawn
@@ -93,7 +95,7 @@ def counts_variance(counts: Any, batch_size: Any, *, replace: bool = False) -> A
     return counts / batch_size * others * correction  # and not by 1 - p, of which p may be all
 
 
-def scir_inflation(step_size: Any, num_items: Any, batch_size: Any) -> Array:
+def scir_inflation(step_size: Any, num_items: Any, batch_size: Any) -> Float[Array, "..."]:
     """How much minibatches widen a point of the simplex: its variance is 1 + this times the exact.
 
     `tanh(h/2) (N - n) / n`, for one simplex of N observed categorical items of which batches hold
@@ -109,7 +111,7 @@ def scir_inflation(step_size: Any, num_items: Any, batch_size: Any) -> Array:
     return jnp.tanh(step_size / 2) * jnp.maximum(num_items - batch_size, 0) / batch_size
 
 
-def scir_step_size(inflation: Any, num_items: Any, batch_size: Any) -> Array:
+def scir_step_size(inflation: Any, num_items: Any, batch_size: Any) -> Float[Array, "..."]:
     """The largest step size with at most that inflation; infinite where any will do.
 
     Example:
@@ -124,7 +126,7 @@ def scir_step_size(inflation: Any, num_items: Any, batch_size: Any) -> Array:
     return 2 * jnp.arctanh(jnp.minimum(slope, 1))
 
 
-def scir_batch_size(inflation: Any, num_items: Any, step_size: Any) -> Array:
+def scir_batch_size(inflation: Any, num_items: Any, step_size: Any) -> Int[Array, "..."]:
     """The smallest batch size with at most that inflation.
 
     Example:

@@ -45,10 +45,10 @@ class WholeSeries(Model):
 
     model: SeriesModel
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""]:
         return self.model.logprior(position)
 
-    def loglik(self, position: Position, item: Any) -> Array:
+    def loglik(self, position: Position, item: Any) -> Float[Array, ""]:
         return self.model.log_likelihood(position, item)
 
     def check(self, position: Position, data: Data) -> None:
@@ -88,7 +88,9 @@ def row_norms(key: Any, grad: Estimator, position: Position, data: Data) -> Floa
 
 
 @eqx.filter_jit
-def along(key: Any, grad: Estimator, position: Position, data: Data, v: Position) -> Array:
+def along(
+    key: Any, grad: Estimator, position: Position, data: Data, v: Position
+) -> Float[Array, ""]:
     """`-v' H v`, from one batch."""
     flat, _ = ravel_pytree(v)
     return full_product(flat, _product(key, grad, position, data)(flat))
@@ -97,7 +99,7 @@ def along(key: Any, grad: Estimator, position: Position, data: Data, v: Position
 @eqx.filter_jit
 def largest(
     key: Any, grad: Estimator, position: Position, data: Data, scale: Float[Array, " d"]
-) -> Array:
+) -> Float[Array, ""]:
     """The largest eigenvalue, in size, of `-S H S` with the diagonal matrix S, from one batch."""
     batch_key, start_key = jax.random.split(key)
     product = _product(batch_key, grad, position, data)
@@ -105,10 +107,14 @@ def largest(
     return power_method(start_key, own, len(scale), scale.dtype)[1]
 
 
-def power_method(key: Any, product: Callable, size: int, dtype: Any) -> tuple[Array, Array]:
+def power_method(
+    key: Any, product: Callable, size: int, dtype: Any
+) -> tuple[Float[Array, " d"], Float[Array, ""]]:
     """v / |v| and |A v| / |v| after some steps v <- A v of a symmetric matrix."""
 
-    def step(_: Any, loop: tuple[Array, Array]) -> tuple[Array, Array]:
+    def step(
+        _: Any, loop: tuple[Float[Array, " d"], Float[Array, ""]]
+    ) -> tuple[Float[Array, " d"], Float[Array, ""]]:
         v, _ = loop
         ahead = product(v)
         norm = jnp.sqrt(jnp.sum(ahead**2))
@@ -132,7 +138,7 @@ def _product(key: Any, grad: Estimator, position: Position, data: Data) -> Calla
     flat, unravel = ravel_pytree(position)
     keys, estate = Keys(key, key, None), grad.init(key, position, data)
 
-    def gradient(flat: Array) -> Array:
+    def gradient(flat: Float[Array, " d"]) -> Float[Array, " d"]:
         return ravel_pytree(grad.estimate(keys, estate, unravel(flat), data)[0].value)[0]
 
     return lambda v: -jax.jvp(gradient, (flat,), (v.astype(flat.dtype),))[1]

@@ -15,9 +15,8 @@ from .._types import Data, Position
 from ..bnp import Groups, HybridState, SliceCRM
 from ..bnp.slice_bnb import SliceBNB
 from ..collective import leading_axis
-from ..contract import SlotInfo
 from ..diagnostics import ess
-from ..run import Run
+from ..run import Run, RunInfo
 from ..sample import sample
 
 
@@ -139,7 +138,7 @@ def tune_decay(
     return TunedDecay(kernel, run, table)
 
 
-def _statistics(state: HybridState, info: SlotInfo) -> Float[Array, "2"]:
+def _statistics(state: HybridState, info: RunInfo) -> Float[Array, "2"]:
     """K, and sum_k m_k^2, which would overflow as an integer."""
     counts = state.sums.counts.astype(float)
     return jnp.stack([info.active.astype(float), jnp.sum(counts**2)])

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from .. import _checks, _tree
 from .._estimators import Estimate
@@ -114,15 +114,15 @@ def find_mode(
 
 @eqx.filter_jit
 def _lbfgs(
-    grad: Minibatch, position: Position, data: Data, num_steps: int, tolerance: Array
+    grad: Minibatch, position: Position, data: Data, num_steps: int, tolerance: Float[Array, ""]
 ) -> Position:
     size, solver = max(as_shard(data).size, 1), optax.lbfgs()
     dtype = jnp.result_type(*jax.tree.leaves(position))
 
-    def loss(x: Position) -> Array:
+    def loss(x: Position) -> Float[Array, ""]:
         return (-exact_estimate(grad, x, data).logdensity / size).astype(dtype)
 
-    def unfinished(carry: tuple) -> Array:
+    def unfinished(carry: tuple) -> Bool[Array, ""]:
         _, _, gradient_norm, step = carry
         return (gradient_norm > tolerance) & (step < num_steps)
 
@@ -192,12 +192,12 @@ def _steps(
     data: Data,
     span: Int[Array, "2"],
     rule: optax.GradientTransformation,
-    size: Array,
+    size: Float[Array, ""],
     streamed: bool,
 ) -> tuple:
     """The steps of `span`; of a stream, `data` has a batch for each."""
 
-    def one(i: Array, carry: tuple) -> tuple:
+    def one(i: Int[Array, ""], carry: tuple) -> tuple:
         x, state, before = carry
         batch = jax.tree.map(lambda x: x[i], data) if streamed else data
         count = span[0] + i
@@ -205,7 +205,7 @@ def _steps(
         estimate, estate = grad.estimate(keys, before, x, batch)
         gradient = jax.tree.map(lambda g, x: (-g / size).astype(x.dtype), estimate.value, x)
 
-        def value_fn(x: Position) -> Array:  # of the same batch
+        def value_fn(x: Position) -> Float[Array, ""]:  # of the same batch
             return -grad.estimate(keys, before, x, batch)[0].logdensity / size
 
         told = {"value": -estimate.logdensity / size, "grad": gradient, "value_fn": value_fn}

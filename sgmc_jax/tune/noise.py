@@ -91,7 +91,7 @@ def _noise(
 
 @eqx.filter_jit
 def _covariance(
-    model: Model, fit: Laplace, items: Any, weight: Array, there: Position
+    model: Model, fit: Laplace, items: Any, weight: Float[Array, " n"], there: Position
 ) -> Float[Array, "d d"]:
     """That of the weighted terms."""
     rows = weight[:, None] * _gaps(model, fit, items, there)
@@ -101,8 +101,13 @@ def _covariance(
 
 @eqx.filter_jit
 def _largest(
-    key: Any, model: Model, fit: Laplace, items: Any, weight: Array, points: list[Position]
-) -> Array:
+    key: Any,
+    model: Model,
+    fit: Laplace,
+    items: Any,
+    weight: Float[Array, " n"],
+    points: list[Position],
+) -> Float[Array, ""]:
     """The largest eigenvalue of its mean over points, without the terms, a gradient an item.
 
     The direction is that of one half of the items, and is judged by the other: by the same ones it
@@ -121,12 +126,12 @@ def _largest(
         own = lambda a: (weight * a).astype(jax.eval_shape(logliks, flat).dtype)
         return lambda a: scale * (far(own(a))[0] - near(own(a))[0])
 
-    def lengths(there: Position, some: Any, v: Array) -> Array:
+    def lengths(there: Position, some: Any, v: Float[Array, " d"]) -> Float[Array, " n"]:
         """v' d_i / p_i about their mean."""
         lengths = jax.vjp(transposed(there, some), jnp.zeros(half, flat.dtype))[1](v)[0]
         return lengths - lengths.mean()
 
-    def product(v: Array) -> Array:
+    def product(v: Float[Array, " d"]) -> Float[Array, " d"]:
         each = [transposed(x, first)(lengths(x, first, v)) for x in points]
         return sum(each[1:], each[0]) / (half * len(points))
 
@@ -138,7 +143,7 @@ def _largest(
 def _lengths(points: list[Position], model: Model, fit: Laplace, data: Data) -> Float[Array, " N"]:
     """The root mean square of |d_i| over draws, of every item."""
 
-    def one(item: Any) -> Array:
+    def one(item: Any) -> Float[Array, ""]:
         items = jax.tree.map(lambda x: x[None], item)
         squares = [jnp.sum(_gaps(model, fit, items, x) ** 2) for x in points]
         return jnp.sqrt(jnp.mean(jnp.stack(squares)))
