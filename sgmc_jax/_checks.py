@@ -10,7 +10,7 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, Inexact, Int, PyTree, Real
 
 from ._estimators import BatchEstimator, Estimator
 from ._functions import as_function
@@ -70,7 +70,7 @@ def positive_pair(name: str, value: Any, parts: str, *, none: bool = True) -> An
     return one_number(name, first), one_number(name, second)
 
 
-def one_number(name: str, value: Any) -> Array:
+def one_number(name: str, value: Any) -> Float[Array, ""]:
     """A real number as an array; raise if it is none, or several."""
     value = as_real(value, name)
     if value.ndim:
@@ -81,7 +81,7 @@ def one_number(name: str, value: Any) -> Array:
     return value
 
 
-def as_real(x: Any, name: str = "a hyper-parameter") -> Array:
+def as_real(x: Any, name: str = "a hyper-parameter") -> Float[Array, "..."]:
     """A strongly typed floating array: a weak or an integer leaf would retrace or promote."""
     number(name, x)
     x = jnp.asarray(unwrapped(x))
@@ -99,12 +99,12 @@ def unwrapped(x: Any) -> Any:
     return x.astype(np.float64) if narrowed else x
 
 
-def real(name: str) -> Callable[[Any], Array]:
+def real(name: str) -> Callable[[Any], Float[Array, "..."]]:
     """`as_real` for a field of that name."""
     return partial(as_real, name=name)
 
 
-def scalar(name: str) -> Callable[[Any], Array]:
+def scalar(name: str) -> Callable[[Any], Float[Array, ""]]:
     """`one_number` for a field of that name."""
     return partial(one_number, name)
 
@@ -114,17 +114,17 @@ def real_tree(name: str) -> Callable[[PyTree], PyTree]:
     return lambda tree: jax.tree.map(real(name), tree)
 
 
-def as_schedule(name: str, value: Any) -> Array | Callable:
+def as_schedule(name: str, value: Any) -> Float[Array, ""] | Callable:
     """A number as an array leaf; a schedule, a function of the step index, as it is."""
     return as_function(value, name, ("step",)) if callable(value) else one_number(name, value)
 
 
-def schedule(name: str) -> Callable[[Any], Array | Callable]:
+def schedule(name: str) -> Callable[[Any], Float[Array, ""] | Callable]:
     """`as_schedule` for a field of that name."""
     return partial(as_schedule, name)
 
 
-def scheduled(name: str, value: Any, count: Array | None) -> Array:
+def scheduled(name: str, value: Any, count: Int[Array, ""] | int | None) -> Float[Array, ""]:
     """What a schedule, or a number, is at a step: one number, or it would be one a coordinate."""
     if callable(value):
         return one_number(f"{name}(count)", value(count))
@@ -175,7 +175,7 @@ def of_kind(name: str, kind: type, *, none: bool = False) -> Callable[[Any], Any
     return partial(instance, name, kind, none=none)
 
 
-def numbers(name: str, value: Any) -> Array:
+def numbers(name: str, value: Any) -> Float[Array, "..."]:
     """The argument as an array of float32 or wider; a TypeError that names it if it is none."""
     try:
         array = jnp.asarray(unwrapped(value))
@@ -186,14 +186,14 @@ def numbers(name: str, value: Any) -> Array:
     return array.astype(jnp.promote_types(array.dtype, jnp.float32))
 
 
-def several(**named: Any) -> list[Array]:
+def several(**named: Any) -> list[Real[Array, "..."]]:
     """Arguments as arrays of real numbers; a Python number stays without a precision of its own."""
     for name, value in named.items():
         numbers(name, value)
     return [jnp.asarray(unwrapped(x)) for x in named.values()]
 
 
-def broadcasting(**named: Any) -> list[Array]:
+def broadcasting(**named: Any) -> list[Real[Array, "..."]]:
     """`several` that broadcast against one another."""
     arrays = several(**named)
     fitting(**dict(zip(named, arrays, strict=True)))
@@ -322,7 +322,7 @@ def finite(name: str, tree: PyTree) -> None:
 
 
 @jax.jit
-def _all_finite(x: Array) -> Array:
+def _all_finite(x: Inexact[Array, "..."]) -> Bool[Array, ""]:
     return jnp.all(jnp.isfinite(x))  # compiled, so that no array of truths as large as x is made
 
 

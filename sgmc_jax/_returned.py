@@ -7,12 +7,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, Inexact, PyTree
 
 _LONGEST = 120  # characters of a description
 
 
-def floats(what: str, value: Any, shape: tuple[int, ...], wanted: str) -> Array:
+def floats(what: str, value: Any, shape: tuple[int, ...], wanted: str) -> Float[Array, "..."]:
     """`value` as an array; raise unless it is floating and of that shape."""
     dtype = dtype_of(value)
     if dtype is None or not jnp.issubdtype(dtype, jnp.floating) or np.shape(value) != shape:
@@ -20,7 +20,7 @@ def floats(what: str, value: Any, shape: tuple[int, ...], wanted: str) -> Array:
     return jnp.asarray(value)
 
 
-def scalar(what: str, value: Any) -> Array:
+def scalar(what: str, value: Any) -> Float[Array, ""]:
     """`value` as an array; raise unless it is one floating number."""
     return floats(what, value, (), "one floating number, of shape ()")
 
@@ -53,7 +53,7 @@ def numbers(what: str, value: PyTree) -> PyTree:
 def as_floats(what: str, value: PyTree) -> PyTree:
     """`value` with floating leaves: the mean of whole numbers is none."""
 
-    def leaf(x: Any) -> Array:
+    def leaf(x: Any) -> Inexact[Array, "..."]:
         x = jnp.asarray(x)
         return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(jnp.result_type(float))
 

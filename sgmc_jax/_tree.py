@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, PyTree, Shaped
 
 
 def scale(a: Any, x: PyTree) -> PyTree:
@@ -35,7 +35,7 @@ def size(x: PyTree) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(x))
 
 
-def all_finite(x: PyTree) -> Array:
+def all_finite(x: PyTree) -> Bool[Array, ""]:
     """Whether every floating leaf is finite."""
     leaves = [leaf for leaf in jax.tree.leaves(x) if _inexact(leaf)]
     if not leaves:
@@ -43,13 +43,13 @@ def all_finite(x: PyTree) -> Array:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in leaves]))
 
 
-def has_nan(x: PyTree) -> Array:
+def has_nan(x: PyTree) -> Bool[Array, ""]:
     """Whether a floating leaf has a NaN."""
     leaves = [jnp.any(jnp.isnan(leaf)) for leaf in jax.tree.leaves(x) if _inexact(leaf)]
     return jnp.any(jnp.stack(leaves)) if leaves else jnp.array(False)
 
 
-def nan_where(x: PyTree, broken: Array) -> PyTree:
+def nan_where(x: PyTree, broken: Bool[Array, ""]) -> PyTree:
     """`x`, with NaN in its floating leaves if `broken`: so `Kernel.finite` also sees a fault in a
     value that the state does not keep."""
     spoil = jnp.where(broken, jnp.nan, 0.0)
@@ -63,7 +63,7 @@ def _inexact(x: Any) -> bool:
 def strong(x: PyTree) -> PyTree:
     """`x` as arrays without weak types: a weak carry compiles twice."""
 
-    def leaf(x: Any) -> Array:
+    def leaf(x: Any) -> Shaped[Array, "..."]:
         x = jnp.asarray(x)
         if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
             return x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
-from jaxtyping import Array
+from jaxtyping import Array, Float
 from scipy.special import gammaln as host_gammaln
 
 from . import _checks
@@ -27,7 +27,7 @@ _DEBYE = (  # the coefficients of p^k, p^(k+2), ... of u_k
 _STEPS = {"float32": 10, "float64": 24}  # how far above its order a function is expanded
 
 
-def log_bessel_i(order: ArrayLike, argument: ArrayLike) -> Array:
+def log_bessel_i(order: ArrayLike, argument: ArrayLike) -> Float[Array, "..."]:
     """The logarithm of the modified Bessel function of the first kind, log I_nu(x).
 
         I_nu(x) = (x/2)^nu / Gamma(nu + 1) * 0F1(; nu + 1; x^2/4),
@@ -70,7 +70,7 @@ def log_bessel_i(order: ArrayLike, argument: ArrayLike) -> Array:
     return power - constant + _log_series(nu, x)
 
 
-def bessel_ratio(order: ArrayLike, argument: ArrayLike) -> Array:
+def bessel_ratio(order: ArrayLike, argument: ArrayLike) -> Float[Array, "..."]:
     """The ratio of modified Bessel functions, A_nu(x) = I_{nu+1}(x) / I_nu(x).
 
     It is the mean of mu'x under the von Mises-Fisher law in d = 2 nu + 2 dimensions, and rises from
@@ -100,7 +100,9 @@ def bessel_ratio(order: ArrayLike, argument: ArrayLike) -> Array:
     return _ratio(*_arguments(order, argument))
 
 
-def log_bessel_series(order: ArrayLike, argument: ArrayLike, *, scaled: bool = False) -> Array:
+def log_bessel_series(
+    order: ArrayLike, argument: ArrayLike, *, scaled: bool = False
+) -> Float[Array, "..."]:
     """Phi_nu(x) = log 0F1(; nu + 1; x^2/4), the log of I_nu(x) over the first term of its series.
 
     It is 0 at x = 0 and has the derivative A_nu(x) of `bessel_ratio`. With w = sqrt(n^2 + x^2),
@@ -135,7 +137,9 @@ def log_bessel_series(order: ArrayLike, argument: ArrayLike, *, scaled: bool = F
     return (_log_scaled_series if scaled else _log_series)(*_arguments(order, argument))
 
 
-def _arguments(order: ArrayLike, argument: ArrayLike) -> tuple[Array, Array]:
+def _arguments(
+    order: ArrayLike, argument: ArrayLike
+) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
     """Both in one floating type and shape, NaN where either is out of its range."""
     nu, x = _checks.broadcasting(order=order, argument=argument)
     dtype = jnp.promote_types(jnp.result_type(nu, x), jnp.float32)
@@ -146,7 +150,7 @@ def _arguments(order: ArrayLike, argument: ArrayLike) -> tuple[Array, Array]:
     return nu, x
 
 
-def _gamma_remainder(nu: Array | np.ndarray) -> Array | np.ndarray:
+def _gamma_remainder(nu: Float[Array | np.ndarray, "*b"]) -> Float[Any, "*b"]:
     """log Gamma(nu + 1) - nu log max(nu, 1) + nu; of NumPy's arrays in double precision."""
     if isinstance(nu, np.ndarray):
         return _exact_remainder(nu.astype(np.float64)).astype(nu.dtype)
@@ -162,7 +166,7 @@ def _gamma_remainder(nu: Array | np.ndarray) -> Array | np.ndarray:
     return jnp.where(nu >= edge, large, small)
 
 
-def _exact_remainder(nu: np.ndarray) -> np.ndarray:
+def _exact_remainder(nu: Float[np.ndarray, "*b"]) -> Float[Any, "*b"]:
     return host_gammaln(nu + 1) - nu * np.log(np.maximum(nu, 1)) + nu
 
 
@@ -174,7 +178,7 @@ _POLYNOMIALS = [  # of the remainder, below and above the kink that max(nu, 1) m
 ]
 
 
-def _value(polynomial: np.polynomial.Polynomial, x: Array) -> Array:
+def _value(polynomial: np.polynomial.Polynomial, x: Float[Array, "*b"]) -> Float[Array, "*b"]:
     start, slope = map(float, polynomial.mapparms())  # of the domain to (-1, 1)
     return jnp.polyval(jnp.asarray(polynomial.coef[::-1], x.dtype), start + slope * x)
 
@@ -182,15 +186,15 @@ def _value(polynomial: np.polynomial.Polynomial, x: Array) -> Array:
 class _Values(NamedTuple):
     """Phi = head + rest, Phi - x = rest - lag, the ratio A and its complement 1 - A."""
 
-    head: Array
-    lag: Array
-    rest: Array
-    ratio: Array
-    complement: Array
+    head: Float[Array, "*b"]
+    lag: Float[Array, "*b"]
+    rest: Float[Array, "*b"]
+    ratio: Float[Array, "*b"]
+    complement: Float[Array, "*b"]
 
 
 @jax.jit
-def _values(nu: Array, x: Array) -> _Values:
+def _values(nu: Float[Array, "*b"], x: Float[Array, "*b"]) -> _Values:
     steps = _STEPS[str(x.dtype)]
     n = nu + steps
     w = jnp.hypot(n, x)
@@ -214,7 +218,9 @@ def _values(nu: Array, x: Array) -> _Values:
     return _Values(head, x * ((n + above) / total), rest, ratio, complement)
 
 
-def _debye(p: Array, n: Array) -> tuple[Array, Array]:
+def _debye(
+    p: Float[Array, "*b"], n: Float[Array, "*b"]
+) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
     """The sum of u_k(p) / n^k over k = 1 to 4, and its derivative in p."""
     total, slope = jnp.zeros_like(p), jnp.zeros_like(p)
     for k, coefficients in reversed(list(enumerate(_DEBYE, start=1))):
@@ -239,7 +245,7 @@ def _differentiable(function: Callable, derivative: Callable) -> Callable:
     return function
 
 
-def _ratio_slope(nu: Array, x: Array) -> Array:
+def _ratio_slope(nu: Float[Array, "*b"], x: Float[Array, "*b"]) -> Float[Array, "*b"]:
     growth = x * _ratio(nu + 1, x)
     return (1 + growth) / (2 * nu + 2 + growth) - _ratio(nu, x) ** 2
 
@@ -250,12 +256,12 @@ _complement = _differentiable(
 )
 
 
-def _series(nu: Array, x: Array) -> Array:
+def _series(nu: Float[Array, "*b"], x: Float[Array, "*b"]) -> Float[Array, "*b"]:
     values = _values(nu, x)
     return values.head + values.rest
 
 
-def _scaled_series(nu: Array, x: Array) -> Array:
+def _scaled_series(nu: Float[Array, "*b"], x: Float[Array, "*b"]) -> Float[Array, "*b"]:
     values = _values(nu, x)
     return values.rest - values.lag
 

@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, PyTree, Shaped, UInt32
 
 from ._version import versions
 
@@ -171,7 +171,7 @@ def _checksum(x: np.ndarray) -> np.ndarray:
 
 
 @jax.jit
-def _checksum_of_parts(x: Array) -> Array:
+def _checksum_of_parts(x: Shaped[Array, "..."]) -> UInt32[Array, "2"]:
     """The same of an array whose parts are on several processes."""
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
         x = jnp.stack([x.real, x.imag])

@@ -10,7 +10,7 @@ import math
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Real
 
 from . import _checks
 from .special import log_bessel_series
@@ -151,7 +151,7 @@ def check_directions(name: str, x: ArrayLike) -> None:
         )
 
 
-def _last_axis(x: Array, mean: Array) -> int:
+def _last_axis(x: Real[Array, "..."], mean: Real[Array, "..."]) -> int:
     """d, the last axis of both."""
     if not x.shape[-1:] or not x.shape[-1] or x.shape[-1:] != mean.shape[-1:]:
         raise ValueError(

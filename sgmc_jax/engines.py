@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree, Shaped
 
 from . import _checks
 from .collective import Collective
@@ -72,7 +72,7 @@ def _everywhere(mesh: Mesh) -> Callable:
     return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, PartitionSpec()))
 
 
-def first_shard(x: jax.Array) -> jax.Array:
+def first_shard(x: Shaped[Array, "shard *b"]) -> Shaped[Array, "*b"]:
     """The value of the first shard that this process holds."""
     if getattr(x, "is_fully_addressable", True):
         return x[0]

@@ -114,8 +114,10 @@ def _densities(
 
 
 @eqx.filter_jit
-def _mapped(model: Model, positions: PyTree, data: Data) -> tuple[Array, Array | None]:
-    def one(position: Position) -> tuple[Array, Array | None]:
+def _mapped(
+    model: Model, positions: PyTree, data: Data
+) -> tuple[Float[Array, " draw"], Float[Array, "draw n"] | None]:
+    def one(position: Position) -> tuple[Float[Array, ""], Float[Array, " n"] | None]:
         items = None if model.of_series else model.loglik_batch(position, data)
         return model.logdensity(position, data), items
 

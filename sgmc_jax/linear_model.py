@@ -8,8 +8,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree, Shaped
 
 from . import _returned
 from ._estimators import Estimate
@@ -53,16 +54,18 @@ class LinearModel(Model):
         self.predictor_loglik = as_function(loglik, "loglik", ("predictor", "y"))
         self.predictor_slope = as_optional(slope, "slope", ("predictor", "y"))
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""] | float:
         return self.logprior_function(position)
 
-    def loglik(self, position: Position, item: PyTree) -> Array:
+    def loglik(self, position: Position, item: PyTree) -> Float[Array, ""]:
         return self._of_predictor(*self._predictor(position, item, 1))
 
-    def loglik_batch(self, position: Position, items: PyTree) -> Array:
+    def loglik_batch(self, position: Position, items: PyTree) -> Float[Array, " n"]:
         return jax.vmap(self._of_predictor)(*self._predictor(position, items, 2))
 
-    def slopes(self, position: Position, items: PyTree) -> tuple[Array, Array]:
+    def slopes(
+        self, position: Position, items: PyTree
+    ) -> tuple[Float[Array, " n"], Float[Array, "n *k"]]:
         """Each item's log likelihood, (n,), and its derivative in the predictor: (n,) or (n, k)."""
         predictor, y = self._predictor(position, items, 2)
         if self.predictor_slope is None:
@@ -70,7 +73,9 @@ class LinearModel(Model):
         loglik = jax.vmap(self._of_predictor)(predictor, y)
         return loglik, jax.vmap(self._slope)(predictor, y)
 
-    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
+    def weighted_sum(
+        self, position: Position, items: PyTree, weight: Float[Array, " n"]
+    ) -> Estimate:
         return _linear_sum(items[0], weight, *self.slopes(position, items))
 
     def per_item(self, position: Position, items: PyTree) -> PyTree:
@@ -79,18 +84,20 @@ class LinearModel(Model):
     def kept(self, position: Position, items: PyTree) -> PyTree:
         return self.slopes(position, items)[1]
 
-    def kept_sum(self, items: PyTree, kept: PyTree, weight: Array) -> PyTree:
+    def kept_sum(self, items: PyTree, kept: PyTree, weight: Float[Array, " n"]) -> PyTree:
         return _linear_gradient(items[0], weight, kept)
 
     def difference(
-        self, position: Position, centre: Position, items: PyTree, weight: Array
+        self, position: Position, centre: Position, items: PyTree, weight: Float[Array, " n"]
     ) -> Estimate:
         # the slopes are subtracted before the product with x, which is then made once
         here = self.slopes(position, items)
         there = self.slopes(centre.astype(position.dtype), items)
         return _linear_sum(items[0], weight, *optax.tree.sub(here, there))
 
-    def _predictor(self, position: Position, items: PyTree, ndim: int) -> tuple[Array, Any]:
+    def _predictor(
+        self, position: Position, items: PyTree, ndim: int
+    ) -> tuple[Float[Array, "..."], Any]:
         """The linear predictors of items, or of one, and their y."""
         if not isinstance(items, tuple | list) or len(items) != 2:
             raise TypeError(
@@ -106,11 +113,11 @@ class LinearModel(Model):
             )
         return product(x, position), y
 
-    def _of_predictor(self, predictor: Array, y: Any) -> Array:
+    def _of_predictor(self, predictor: Float[Array, "*k"], y: Any) -> Float[Array, ""]:
         """`predictor_loglik`, a scalar."""
         return _returned.scalar(self._name("loglik"), self.predictor_loglik(predictor, y))
 
-    def _slope(self, predictor: Array, y: Any) -> Array:
+    def _slope(self, predictor: Float[Array, "*k"], y: Any) -> Float[Array, "*k"]:
         """`predictor_slope`, shaped like the predictor."""
         assert self.predictor_slope is not None
         value, shape = self.predictor_slope(predictor, y), jnp.shape(predictor)
@@ -118,12 +125,19 @@ class LinearModel(Model):
         return _returned.floats(self._name("slope"), value, shape, wanted)
 
 
-def _linear_sum(x: Array, weight: Array, loglik: Array, slope: Array) -> Estimate:
+def _linear_sum(
+    x: Shaped[Array | np.ndarray, "n d"],
+    weight: Float[Array, " n"],
+    loglik: Float[Array, " n"],
+    slope: Float[Array, "n *k"],
+) -> Estimate:
     check_weight(weight, loglik)
     weight = weight.astype(slope.dtype)
     return Estimate(_linear_gradient(x, weight, slope), jnp.sum(weight * loglik))
 
 
-def _linear_gradient(x: Array, weight: Array, slope: Array) -> Array:
+def _linear_gradient(
+    x: Shaped[Array | np.ndarray, "n d"], weight: Float[Array, " n"], slope: Float[Array, "n *k"]
+) -> Float[Array, "d *k"]:
     weighted = jax.vmap(jnp.multiply)(weight.astype(slope.dtype), slope)
     return jnp.einsum("n...,nd->d...", weighted, x, precision=jax.lax.Precision.HIGHEST)

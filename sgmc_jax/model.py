@@ -31,7 +31,9 @@ class ItemSum(eqx.Module):
         """The prior term."""
 
     @abstractmethod
-    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
+    def weighted_sum(
+        self, position: Position, items: PyTree, weight: Float[Array, " n"]
+    ) -> Estimate:
         """The sum of the items' terms, each times its weight."""
 
     @abstractmethod
@@ -45,12 +47,12 @@ class ItemSum(eqx.Module):
         """What a table keeps of each of the items' terms: the terms themselves, or less."""
         return self.per_item(position, items)
 
-    def kept_sum(self, items: PyTree, kept: PyTree, weight: Array) -> PyTree:
+    def kept_sum(self, items: PyTree, kept: PyTree, weight: Float[Array, " n"]) -> PyTree:
         """The sum of the items' terms, each times its weight, from what is kept of them."""
         return jax.tree.map(lambda g: weighted_sum(weight.astype(g.dtype), g), kept)
 
     def difference(
-        self, position: Position, centre: Position, items: PyTree, weight: Array
+        self, position: Position, centre: Position, items: PyTree, weight: Float[Array, " n"]
     ) -> Estimate:
         """The weighted sum at `position` minus that at `centre`: both points under one `vmap`."""
         points = jax.tree.map(lambda x, c: jnp.stack([x, c.astype(x.dtype)]), position, centre)
@@ -72,18 +74,18 @@ class Model(ItemSum):
     """Whether positions are free numbers, of which `constrain` makes the parameters."""
 
     @abstractmethod
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""]:
         """The log prior density, up to a constant."""
 
     @abstractmethod
-    def loglik(self, position: Position, item: PyTree) -> Array:
+    def loglik(self, position: Position, item: PyTree) -> Float[Array, ""]:
         """The log likelihood of one item."""
 
     def loglik_batch(self, position: Position, items: PyTree) -> Float[Array, " n"]:
         """The log likelihood of each of a batch of items."""
         return jax.vmap(self._loglik, (None, 0))(position, items)
 
-    def logdensity(self, position: Position, data: PyTree) -> Array:
+    def logdensity(self, position: Position, data: PyTree) -> Float[Array, ""]:
         """The log posterior density with all of the data, up to a constant."""
         prior, some = self._logprior(position), jax.tree.leaves(data)
         return prior + jnp.sum(self._logliks(position, data)) if some else prior
@@ -100,8 +102,10 @@ class Model(ItemSum):
         logdensity, gradient = jax.value_and_grad(self._logprior)(position)
         return Estimate(gradient, logdensity)
 
-    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
-        def total(position: Position) -> Array:
+    def weighted_sum(
+        self, position: Position, items: PyTree, weight: Float[Array, " n"]
+    ) -> Estimate:
+        def total(position: Position) -> Float[Array, ""]:
             logliks = self._logliks(position, items)
             check_weight(weight, logliks)
             return jnp.sum(weight.astype(logliks.dtype) * logliks)
@@ -112,11 +116,11 @@ class Model(ItemSum):
     def per_item(self, position: Position, items: PyTree) -> PyTree:
         return jax.vmap(jax.grad(self._loglik), (None, 0))(position, items)
 
-    def _logprior(self, position: Position) -> Array:
+    def _logprior(self, position: Position) -> Float[Array, ""]:
         """`logprior`, a scalar."""
         return _returned.scalar(self._name("logprior"), self.logprior(position))
 
-    def _loglik(self, position: Position, item: PyTree) -> Array:
+    def _loglik(self, position: Position, item: PyTree) -> Float[Array, ""]:
         """`loglik`, a scalar."""
         return _returned.scalar(self._name("loglik"), self.loglik(position, item))
 
@@ -163,22 +167,24 @@ class FunctionModel(Model):
         batch = ("position", "items")
         self.loglik_batch_function = as_optional(loglik_batch, "loglik_batch", batch)
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""] | float:
         return self.logprior_function(position)
 
-    def loglik(self, position: Position, item: PyTree) -> Array:
+    def loglik(self, position: Position, item: PyTree) -> Float[Array, ""] | float:
         if self.loglik_function is None:
             if self.loglik_batch_function is None:
                 return jnp.zeros(())
             return self._logliks(position, jax.tree.map(lambda x: x[None], item))[0]
         return self.loglik_function(position, item)
 
-    def loglik_batch(self, position: Position, items: PyTree) -> Array:
+    def loglik_batch(self, position: Position, items: PyTree) -> Float[Array, " n"]:
         if self.loglik_batch_function is not None:
             return self.loglik_batch_function(position, items)
         return super().loglik_batch(position, items)
 
-    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
+    def weighted_sum(
+        self, position: Position, items: PyTree, weight: Float[Array, " n"]
+    ) -> Estimate:
         if self.loglik_function is None and self.loglik_batch_function is None:
             return optax.tree.zeros_like(self.prior(position))
         return super().weighted_sum(position, items, weight)
@@ -217,7 +223,9 @@ class Summand(ItemSum):
         value = self.prior_term(position) if callable(self.prior_term) else self.prior_term
         return Estimate(jax.tree.map(jnp.asarray, _returned.numbers("prior", value)))
 
-    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
+    def weighted_sum(
+        self, position: Position, items: PyTree, weight: Float[Array, " n"]
+    ) -> Estimate:
         if not jax.tree.leaves(items):
             raise ValueError(f"data must have items for {self.names[0]}, got None")
         terms = self.per_item(position, items)
@@ -237,7 +245,7 @@ class Summand(ItemSum):
         return jax.vmap(term)(items)
 
 
-def check_weight(weight: Array, logliks: Array) -> None:
+def check_weight(weight: Float[Array, "..."], logliks: Float[Array, " n"]) -> None:
     """Raise unless there is a weight for each item."""
     if jnp.shape(weight) != logliks.shape:
         raise TypeError(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from ._types import Data
 from .advice import means, remarks
@@ -70,7 +70,7 @@ class Moments(NamedTuple):
 
     mean: PyTree
     variance: PyTree
-    weight: Array
+    weight: Float[Array | np.ndarray, "..."]
 
 
 class Run(eqx.Module):

@@ -7,7 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from . import _checks
 from ._estimators import Estimator
@@ -26,7 +26,7 @@ class Jittered(Repeat):
     """
 
     kernel: Splitting
-    jitter: Array = eqx.field(kw_only=True)
+    jitter: Float[Array, ""] = eqx.field(kw_only=True)
 
     def step(
         self, key: Key, state: SplittingState, data: Data
@@ -71,7 +71,7 @@ def leapfrog(
     return metropolis(moves, energy, redraw)
 
 
-def _energy(state: SplittingState, space: Space) -> Array:
+def _energy(state: SplittingState, space: Space) -> Float[Array, ""]:
     if state.gradient.logdensity is None:
         raise TypeError("grad must tell the log density, as that of a model does, for the test")
     return -state.gradient.logdensity + space.squared_norm(state.position, state.momentum) / 2
