@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 
 class Bijector(eqx.Module):
@@ -31,15 +31,15 @@ class Bijector(eqx.Module):
     """
 
     @abstractmethod
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         """The point x of the support."""
 
     @abstractmethod
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         """The unconstrained z of a point."""
 
     @abstractmethod
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "..."]) -> Float[Array, ""]:
         """log |det dx / dz|, one number: the sum over all axes of `z`.
 
         Of a matrix of a constrained kind, the x of the Jacobian are its free entries, those below
@@ -47,7 +47,7 @@ class Bijector(eqx.Module):
         """
 
 
-def length(z: Array) -> int:
+def length(z: Float[Array, "..."]) -> int:
     """The length of the last axis; raise where there is none, along which a vector would lie."""
     if not jnp.ndim(z):
         raise ValueError("a leaf of the position must have a last axis for its support, got ()")
@@ -62,11 +62,11 @@ class Identity(Bijector):
         (2.0, 0.0)
     """
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return z
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return x
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "*n"]) -> Float[Array, ""]:
         return jnp.zeros((), z.dtype)

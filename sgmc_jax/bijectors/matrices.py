@@ -25,18 +25,18 @@ class CorrelationCholesky(Bijector):
         based on vines and extended onion method.
     """
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "*b n"]) -> Float[Array, "*b d d"]:
         matrix = _below(z, _dim(z, 1), 1)
         before = jnp.cumsum(_log_cosh(matrix), axis=-1) - _log_cosh(matrix)
         identity = jnp.eye(matrix.shape[-1], dtype=z.dtype)
         return (jnp.tanh(matrix) + identity) * jnp.exp(-before)
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "*b d d"]) -> Float[Array, "*b n"]:
         after = jnp.flip(jnp.cumsum(jnp.flip(x**2, -1), axis=-1), -1)
         rows, columns = jnp.tril_indices(x.shape[-1], -1)
         return jnp.arctanh((x / jnp.sqrt(after))[..., rows, columns])
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "*b n"]) -> Float[Array, ""]:
         matrix = _below(z, _dim(z, 1), 1)
         return -jnp.sum(_log_cosh(matrix) + jnp.tril(jnp.cumsum(_log_cosh(matrix), axis=-1), -1))
 
@@ -50,14 +50,14 @@ class Correlation(Bijector):
         [[1.0, 0.6], [0.6, 1.0]]
     """
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "*b n"]) -> Float[Array, "*b d d"]:
         factor = CorrelationCholesky().forward(z)
         return _gram(factor)
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "*b d d"]) -> Float[Array, "*b n"]:
         return CorrelationCholesky().inverse(jnp.linalg.cholesky(x))
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "*b n"]) -> Float[Array, ""]:
         dim = _dim(z, 1)
         log_diagonal = -jnp.sum(_log_cosh(_below(z, dim, 1)), axis=-1)
         weight = jnp.arange(dim - 1, -1, -1, dtype=z.dtype)
@@ -79,28 +79,28 @@ class Covariance(Bijector):
         Pinheiro and Bates (1996), Unconstrained parametrizations for variance-covariance matrices.
     """
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "*b n"]) -> Float[Array, "*b d d"]:
         factor = self._factor(z)
         return _gram(factor)
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "*b d d"]) -> Float[Array, "*b n"]:
         factor = jnp.linalg.cholesky(x)
         rows, columns = jnp.tril_indices(x.shape[-1], -1)
         log_diagonal = jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1))
         return jnp.concatenate([factor[..., rows, columns], log_diagonal], axis=-1)
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "*b n"]) -> Float[Array, ""]:
         dim = _dim(z, 0)
         weight = jnp.arange(dim + 1, 1, -1, dtype=z.dtype)
         return jnp.sum(weight * z[..., -dim:] + jnp.log(jnp.asarray(2, z.dtype)))
 
-    def _factor(self, z: Array) -> Float[Array, "... d d"]:
+    def _factor(self, z: Float[Array, "*b n"]) -> Float[Array, "*b d d"]:
         dim = _dim(z, 0)
         identity = jnp.eye(dim, dtype=z.dtype)
         return _below(z[..., :-dim], dim, 1) + identity * jnp.exp(z[..., None, -dim:])
 
 
-def _dim(z: Array, offset: int) -> int:
+def _dim(z: Float[Array, "..."], offset: int) -> int:
     """The d of d (d + 1) / 2 numbers, or with an offset of 1 of d (d - 1) / 2."""
     size = length(z)
     dim = round(((1 + 8 * size) ** 0.5 - 1) / 2) + offset
@@ -113,13 +113,13 @@ def _dim(z: Array, offset: int) -> int:
     return dim
 
 
-def _below(z: Array, dim: int, offset: int) -> Float[Array, "... d d"]:
+def _below(z: Float[Array, "*b n"], dim: int, offset: int) -> Float[Array, "*b d d"]:
     """The matrix with `z` below its diagonal, row by row, and zeros elsewhere."""
     rows, columns = jnp.tril_indices(dim, -offset)
     return jnp.zeros((*z.shape[:-1], dim, dim), z.dtype).at[..., rows, columns].set(z)
 
 
-def _log_cosh(z: Array) -> Array:
+def _log_cosh(z: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return jnp.abs(z) + softplus(-2 * jnp.abs(z)) - jnp.log(jnp.asarray(2, z.dtype))
 
 

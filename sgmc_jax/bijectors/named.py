@@ -10,7 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .. import _checks
 from .bijector import Bijector, Identity
@@ -61,13 +61,13 @@ class Foreign(Bijector):
     def _is_transform(self) -> bool:
         return hasattr(self.bijector, "log_abs_det_jacobian")
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.bijector(z) if self._is_transform else self.bijector.forward(z)
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.bijector._inverse(x) if self._is_transform else self.bijector.inverse(x)
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "..."]) -> Float[Array, ""]:
         if self._is_transform:
             return jnp.sum(self.bijector.log_abs_det_jacobian(z, self.bijector(z)))
         return jnp.sum(self.bijector.forward_log_det_jacobian(z))

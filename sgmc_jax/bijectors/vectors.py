@@ -8,13 +8,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.nn import log_sigmoid
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .. import _checks
 from .bijector import Bijector, length
 
 
-def _positive(log_x: Array) -> Array:
+def _positive(log_x: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """exp(log_x), but not 0, where a density may be infinite."""
     x = jnp.exp(log_x)
     return jnp.maximum(x, jnp.finfo(x.dtype).tiny)
@@ -28,35 +28,35 @@ class Exp(Bijector):
         (1.0, 0.0)
     """
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return _positive(z)
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return jnp.log(x)
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "*n"]) -> Float[Array, ""]:
         return jnp.sum(z)
 
 
 class _HalfLine(Bijector):
     """Numbers on one side of a bound: x = bound + sign exp(z)."""
 
-    bound: Array = eqx.field(converter=_checks.real("bound"))
+    bound: Float[Array, "..."] = eqx.field(converter=_checks.real("bound"))
     sign: ClassVar[int]
 
     def __check_init__(self):
         _checks.finite("bound", self.bound)
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "*n"]) -> Float[Array, "*n"]:
         bound = _fitted("bound", self.bound, z)
         x = bound + self.sign * _positive(z)
         beside = jnp.nextafter(jax.lax.stop_gradient(bound), self.sign * jnp.inf)
         return jnp.maximum(x, beside) if self.sign > 0 else jnp.minimum(x, beside)
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return jnp.log(self.sign * (x - _fitted("bound", self.bound, x)))
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "*n"]) -> Float[Array, ""]:
         return jnp.sum(z)
 
 
@@ -109,8 +109,8 @@ class Interval(Bijector):
         1.0
     """
 
-    lower: Array = eqx.field(converter=_checks.real("lower"))
-    upper: Array = eqx.field(converter=_checks.real("upper"))
+    lower: Float[Array, "..."] = eqx.field(converter=_checks.real("lower"))
+    upper: Float[Array, "..."] = eqx.field(converter=_checks.real("upper"))
 
     def __check_init__(self):
         _checks.finite("lower", self.lower)
@@ -120,7 +120,7 @@ class Interval(Bijector):
             got = f"{_checks.shown(self.lower)} and {_checks.shown(self.upper)}"
             raise ValueError(f"lower must be below upper, got {got}")
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "*n"]) -> Float[Array, "*n"]:
         lower, upper = _fitted("lower", self.lower, z), _fitted("upper", self.upper, z)
         # rounding reaches the bounds, where a density may be infinite
         form = jnp.finfo(z.dtype)
@@ -129,11 +129,11 @@ class Interval(Bijector):
         ends = jax.lax.stop_gradient((lower, upper))
         return jnp.clip(x, jnp.nextafter(*ends), jnp.nextafter(*ends[::-1]))
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "*n"]) -> Float[Array, "*n"]:
         lower, upper = _fitted("lower", self.lower, x), _fitted("upper", self.upper, x)
         return jnp.log(x - lower) - jnp.log(upper - x)
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "*n"]) -> Float[Array, ""]:
         width = jnp.log(self.upper - self.lower).astype(z.dtype)
         return jnp.sum(width + log_sigmoid(z) + log_sigmoid(-z))
 
@@ -155,34 +155,36 @@ class StickBreaking(Bijector):
         variables.
     """
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "*b n"]) -> Float[Array, "*b n+1"]:
         taken, left = self._log_shares(z)
         none = jnp.zeros((*z.shape[:-1], 1), z.dtype)
         before = jnp.concatenate([none, left], axis=-1)
         return _positive(before + jnp.concatenate([taken, none], axis=-1))
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "*b K"]) -> Float[Array, "*b K-1"]:
         length(x)
         # the sum of what follows has no rounding of a difference from one
         after = jnp.flip(jnp.cumsum(jnp.flip(x[..., 1:], -1), axis=-1), -1)
         return jnp.log(x[..., :-1]) - jnp.log(after) + _log_counts(x[..., 1:])
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "*b n"]) -> Float[Array, ""]:
         taken, left = self._log_shares(z)
         return jnp.sum(taken + left)
 
-    def _log_shares(self, z: Array) -> tuple[Array, Array]:
+    def _log_shares(
+        self, z: Float[Array, "*b n"]
+    ) -> tuple[Float[Array, "*b n"], Float[Array, "*b n"]]:
         """log s_k and log prod_{j<=k} (1 - s_j)."""
         z = z - _log_counts(z)
         return log_sigmoid(z), jnp.cumsum(log_sigmoid(-z), axis=-1)
 
 
-def _log_counts(z: Array) -> Array:
+def _log_counts(z: Float[Array, "*b n"]) -> Float[Array, " n"]:
     """The logarithms of n, n - 1, ..., 1."""
     return jnp.log(jnp.arange(length(z), 0, -1, dtype=z.dtype))
 
 
-def _fitted(name: str, bound: Array, z: Array) -> Array:
+def _fitted(name: str, bound: Float[Array, "*k"], z: Float[Array, "..."]) -> Float[Array, "*k"]:
     """A bound in the dtype of a leaf, which it must broadcast to."""
     _checks.within(name, bound, z)
     return bound.astype(z.dtype)
@@ -200,13 +202,13 @@ class Ordered(Bijector):
         variables.
     """
 
-    def forward(self, z: Array) -> Array:
+    def forward(self, z: Float[Array, "*b n"]) -> Float[Array, "*b n"]:
         length(z)
         return jnp.cumsum(jnp.concatenate([z[..., :1], jnp.exp(z[..., 1:])], axis=-1), axis=-1)
 
-    def inverse(self, x: Array) -> Array:
+    def inverse(self, x: Float[Array, "*b n"]) -> Float[Array, "*b n"]:
         length(x)
         return jnp.concatenate([x[..., :1], jnp.log(jnp.diff(x, axis=-1))], axis=-1)
 
-    def log_det(self, z: Array) -> Array:
+    def log_det(self, z: Float[Array, "*b n"]) -> Float[Array, ""]:
         return jnp.sum(z[..., 1:])

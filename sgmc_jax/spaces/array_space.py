@@ -7,7 +7,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
+from jaxtyping import Array, Float
 
 from .. import _checks
 from .._types import Position
@@ -29,19 +30,21 @@ class ArraySpace(Space):
     """
 
     @abstractmethod
-    def project_array(self, x: Array, v: Array) -> Array:
+    def project_array(self, x: Float[Array, "*n"], v: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """`project` of a leaf."""
 
     @abstractmethod
-    def flow_array(self, x: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    def flow_array(
+        self, x: Float[Array, "*n"], v: Float[Array, "*n"], t: Float[Array, ""]
+    ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         """`flow` of a leaf, whose dtype `t` has."""
 
     @abstractmethod
-    def normal_array(self, key: Any, x: Array) -> Array:
+    def normal_array(self, key: Any, x: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """`normal` of a leaf."""
 
     @abstractmethod
-    def random_array(self, key: Any, x: Array) -> Array:
+    def random_array(self, key: Any, x: Float[Array | np.ndarray, "*n"]) -> Float[Array, "*n"]:
         """`random_point` of a leaf: as many points as `x` has, of its dtype."""
 
     @abstractmethod
@@ -52,11 +55,11 @@ class ArraySpace(Space):
     def check_array(self, where: str, x: Any) -> None:
         """Raise if a concrete leaf, whose name is `where`, is off the space; it is finite."""
 
-    def gradient_array(self, x: Array, g: Array) -> Array:
+    def gradient_array(self, x: Float[Array, "*n"], g: Float[Array, "*n"]) -> Float[Array, "*n"]:
         """`gradient` of a leaf."""
         return self.project_array(x, g)
 
-    def squared_norm_array(self, x: Array, v: Array) -> Array:
+    def squared_norm_array(self, x: Float[Array, "*n"], v: Float[Array, "*n"]) -> Float[Array, ""]:
         """`squared_norm` of a leaf, of all of its points together."""
         return jnp.sum(v * v)
 
@@ -79,7 +82,7 @@ class ArraySpace(Space):
     def random_point(self, key: Any, like: Position) -> Position:
         return _by_leaf(self.random_array, key, like)
 
-    def squared_norm(self, x: Position, v: Vector) -> Array:
+    def squared_norm(self, x: Position, v: Vector) -> Float[Array, ""]:
         lengths = jax.tree.leaves(jax.tree.map(self.squared_norm_array, x, v))
         return jnp.asarray(sum(lengths[1:], lengths[0]))
 

@@ -92,7 +92,7 @@ class Euclidean(Space):
     def normal(self, key: Any, x: Position) -> Vector:
         return self._times(normal_like(key, x))
 
-    def squared_norm(self, x: Position, v: Vector) -> Array:
+    def squared_norm(self, x: Position, v: Vector) -> Float[Array, ""]:
         if self.inverse is not None:
             flat, _ = ravel_pytree(v)
             white = product(self.inverse.astype(flat.dtype), flat)
@@ -105,7 +105,7 @@ class Euclidean(Space):
         """A normal one, of covariance S S'."""
         return self.normal(key, like)
 
-    def log_element(self, x: Position) -> Array:
+    def log_element(self, x: Position) -> Float[Array, ""]:
         return jnp.zeros(())
 
     def nearest(self, x: Position) -> Position:
@@ -143,7 +143,7 @@ class Euclidean(Space):
         return jax.tree.map(lambda v, s: operation(v, jnp.asarray(s).astype(v.dtype)), v, scale)
 
 
-def _check_triangular(matrix: Array) -> None:
+def _check_triangular(matrix: Float[Array, "..."]) -> None:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"cholesky must be a square matrix, got shape {matrix.shape}")
     if not _checks.is_concrete(matrix):

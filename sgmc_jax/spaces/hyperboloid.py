@@ -47,20 +47,24 @@ class Hyperboloid(ArraySpace):
     def embedded(self) -> bool:
         return False
 
-    def project_array(self, x: Array, v: Array) -> Array:
+    def project_array(
+        self, x: Float[Array, "*b m"], v: Float[Array, "*b m"]
+    ) -> Float[Array, "*b m"]:
         """The one that is orthogonal in <., .>."""
         return (
             v + (jnp.sum(x[..., 1:] * v[..., 1:], -1, keepdims=True) - x[..., :1] * v[..., :1]) * x
         )
 
-    def gradient_array(self, x: Array, g: Array) -> Array:
+    def gradient_array(
+        self, x: Float[Array, "*b m"], g: Float[Array, "*b m"]
+    ) -> Float[Array, "*b m"]:
         return (
             jnp.concatenate([-g[..., :1], g[..., 1:]], -1) + jnp.sum(x * g, -1, keepdims=True) * x
         )
 
     def flow_array(
-        self, x: Float[Array, "*b m"], v: Float[Array, "*b m"], t: Array
-    ) -> tuple[Array, Array]:
+        self, x: Float[Array, "*b m"], v: Float[Array, "*b m"], t: Float[Array, ""]
+    ) -> tuple[Float[Array, "*b m"], Float[Array, "*b m"]]:
         speed = length(_at_apex(x, v))
         angle = speed * t
         cosh, sinh = jnp.cosh(angle), jnp.sinh(angle)
@@ -68,15 +72,17 @@ class Hyperboloid(ArraySpace):
         moved = _on_sheet((cosh * x + t * ratio * v)[..., 1:])
         return moved, _tangent(moved, (cosh * v + speed * sinh * x)[..., 1:])
 
-    def normal_array(self, key: Any, x: Array) -> Array:
+    def normal_array(self, key: Any, x: Float[Array, "*b m"]) -> Float[Array, "*b m"]:
         noise = normal(key, x[..., 1:].shape, x.dtype)
         along = jnp.sum(x[..., 1:] * noise, axis=-1, keepdims=True)
         return jnp.concatenate([along, noise + along / (1 + x[..., :1]) * x[..., 1:]], axis=-1)
 
-    def squared_norm_array(self, x: Array, v: Array) -> Array:
+    def squared_norm_array(
+        self, x: Float[Array, "*b m"], v: Float[Array, "*b m"]
+    ) -> Float[Array, ""]:
         return jnp.sum(_at_apex(x, v) ** 2)
 
-    def random_array(self, key: Any, x: Array) -> Array:
+    def random_array(self, key: Any, x: Float[Array | np.ndarray, "*b m"]) -> Float[Array, "*b m"]:
         """Where a standard normal velocity leads from the apex in a unit of time."""
         apex = _on_sheet(jnp.zeros_like(x[..., 1:]))
         return self.flow_array(apex, self.normal_array(key, apex), jnp.ones((), x.dtype))[0]
@@ -104,16 +110,16 @@ class Hyperboloid(ArraySpace):
             )
 
 
-def _at_apex(x: Array, v: Array) -> Array:
+def _at_apex(x: Float[Array, "*b m"], v: Float[Array, "*b m"]) -> Float[Array, "*b n"]:
     """The space coordinates of v, carried to the apex: as long as v, without cancellation."""
     return v[..., 1:] - v[..., :1] / (1 + x[..., :1]) * x[..., 1:]
 
 
-def _on_sheet(space: Array) -> Array:
+def _on_sheet(space: Float[Array | np.ndarray, "*b n"]) -> Float[Array, "*b m"]:
     time = jnp.sqrt(1 + jnp.sum(space**2, axis=-1, keepdims=True))
     return jnp.concatenate([time, space], axis=-1)
 
 
-def _tangent(x: Array, space: Array) -> Array:
+def _tangent(x: Float[Array, "*b m"], space: Float[Array, "*b n"]) -> Float[Array, "*b m"]:
     time = jnp.sum(x[..., 1:] * space, axis=-1, keepdims=True) / x[..., :1]
     return jnp.concatenate([time, space], axis=-1)

@@ -38,29 +38,29 @@ class Positive(ArraySpace):
     def embedded(self) -> bool:
         return False
 
-    def project_array(self, x: Array, v: Array) -> Array:
+    def project_array(self, x: Float[Array, "*n"], v: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return v
 
-    def gradient_array(self, x: Array, g: Array) -> Array:
+    def gradient_array(self, x: Float[Array, "*n"], g: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return x * x * g
 
     def flow_array(
-        self, x: Float[Array, "*n"], v: Float[Array, "*n"], t: Array
-    ) -> tuple[Array, Array]:
+        self, x: Float[Array, "*n"], v: Float[Array, "*n"], t: Float[Array, ""]
+    ) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
         factor = jnp.exp(t * v / x)
         return jnp.maximum(x * factor, jnp.finfo(x.dtype).tiny), v * factor
 
-    def normal_array(self, key: Any, x: Array) -> Array:
+    def normal_array(self, key: Any, x: Float[Array, "*n"]) -> Float[Array, "*n"]:
         return x * normal(key, x.shape, x.dtype)
 
-    def squared_norm_array(self, x: Array, v: Array) -> Array:
+    def squared_norm_array(self, x: Float[Array, "*n"], v: Float[Array, "*n"]) -> Float[Array, ""]:
         return jnp.sum((v / x) ** 2)
 
-    def random_array(self, key: Any, x: Array) -> Array:
+    def random_array(self, key: Any, x: Float[Array | np.ndarray, "*n"]) -> Float[Array, "*n"]:
         """Log-normal."""
         return jnp.exp(normal(key, x.shape, x.dtype))
 
-    def log_element(self, x: Any) -> Array:
+    def log_element(self, x: Any) -> Float[Array, ""]:
         return jnp.asarray(-sum(jnp.sum(jnp.log(leaf)) for leaf in jax.tree.leaves(x)))
 
     def dim_array(self, shape: tuple[int, ...]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _checks, _returned
 from .._types import Position
@@ -63,19 +63,19 @@ class Product(Space):
         draw = lambda space, key, like: space.random_point(key, like)
         return self._joined(self._each(draw, self._keys(key), like))
 
-    def log_element(self, x: Position) -> Array:
+    def log_element(self, x: Position) -> Float[Array, ""]:
         return _sum(self._each(lambda space, x: space.log_element(x), x))
 
     def dim(self, x: Position) -> int:
         return sum(self._each(lambda space, x: space.dim(x), x))
 
-    def squared_norm(self, x: Position, v: Vector) -> Array:
+    def squared_norm(self, x: Position, v: Vector) -> Float[Array, ""]:
         return _sum(self._each(lambda space, x, v: space.squared_norm(x, v), x, v))
 
     def nearest(self, x: Position) -> Position:
         return self._joined(self._each(lambda space, x: space.nearest(x), x))
 
-    def log_volume(self, x: Position) -> Array:
+    def log_volume(self, x: Position) -> Float[Array, ""]:
         return _sum(self._each(lambda space, x: space.log_volume(x), x))
 
     def check(self, x: Position) -> None:
@@ -114,5 +114,5 @@ def _is_space(x: Any) -> bool:
     return isinstance(x, Space)
 
 
-def _sum(numbers: list[Array]) -> Array:
+def _sum(numbers: list[Float[Array, ""]]) -> Float[Array, ""]:
     return jnp.asarray(sum(numbers[1:], numbers[0]))

@@ -54,43 +54,49 @@ class Simplex(ArraySpace):
     def embedded(self) -> bool:
         return False
 
-    def project_array(self, x: Array, v: Array) -> Array:
+    def project_array(
+        self, x: Float[Array, "*b K"], v: Float[Array, "*b K"]
+    ) -> Float[Array, "*b K"]:
         """The orthogonal one of R^K."""
         return v - jnp.mean(v, axis=-1, keepdims=True)
 
-    def gradient_array(self, x: Array, g: Array) -> Array:
+    def gradient_array(
+        self, x: Float[Array, "*b K"], g: Float[Array, "*b K"]
+    ) -> Float[Array, "*b K"]:
         return 4 * x * (g - jnp.sum(x * g, axis=-1, keepdims=True))
 
     def flow_array(
-        self, x: Float[Array, "*b K"], v: Float[Array, "*b K"], t: Array
-    ) -> tuple[Array, Array]:
+        self, x: Float[Array, "*b K"], v: Float[Array, "*b K"], t: Float[Array, ""]
+    ) -> tuple[Float[Array, "*b K"], Float[Array, "*b K"]]:
         u = _root(x)
         u, w = great_circle(u, v / (2 * u), t)
         u = jnp.where(jnp.abs(u) < _LEAST, _LEAST, u)
         return u * u, 2 * u * w
 
-    def normal_array(self, key: Any, x: Array) -> Array:
+    def normal_array(self, key: Any, x: Float[Array, "*b K"]) -> Float[Array, "*b K"]:
         u = _root(x)
         return 2 * u * tangent(u, normal(key, x.shape, x.dtype))
 
-    def squared_norm_array(self, x: Array, v: Array) -> Array:
+    def squared_norm_array(
+        self, x: Float[Array, "*b K"], v: Float[Array, "*b K"]
+    ) -> Float[Array, ""]:
         return jnp.sum((v / (2 * _root(x))) ** 2)
 
-    def random_array(self, key: Any, x: Array) -> Array:
+    def random_array(self, key: Any, x: Float[Array | np.ndarray, "*b K"]) -> Float[Array, "*b K"]:
         """Uniform with respect to the volume, which is Dirichlet(1/2, ..., 1/2)."""
         return jnp.maximum(unit(normal(key, x.shape, x.dtype)) ** 2, _LEAST**2)
 
-    def log_element(self, x: Any) -> Array:
+    def log_element(self, x: Any) -> Float[Array, ""]:
         return jnp.asarray(-sum(jnp.sum(jnp.log(leaf)) for leaf in jax.tree.leaves(x)) / 2)
 
-    def log_volume(self, x: Any) -> Array:
+    def log_volume(self, x: Any) -> Float[Array, ""]:
         """That of the part of a sphere where all of sqrt(theta) is positive."""
         halves = lambda shape: math.prod(shape) * math.log(2)
         shapes = [leaf.shape for leaf in jax.tree.leaves(x)]
         return jnp.asarray(sum(log_area(shape) - halves(shape) for shape in shapes))
 
     @staticmethod
-    def log_dirichlet(theta: Float[Array, "*b K"], alpha: Any) -> Array:
+    def log_dirichlet(theta: Float[Array, "*b K"], alpha: Any) -> Float[Array, ""]:
         """The log density of Dirichlet(alpha) with respect to the volume, normalised.
 
             sum_k (alpha_k - 1/2) log theta_k + log Gamma(sum_k alpha_k) - sum_k log Gamma(alpha_k)
@@ -129,5 +135,5 @@ class Simplex(ArraySpace):
         _checks.probabilities(where, x)
 
 
-def _root(x: Array) -> Array:
+def _root(x: Float[Array, "*b K"]) -> Float[Array, "*b K"]:
     return jnp.maximum(jnp.sqrt(x), _LEAST)

@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .._types import Position
 
@@ -66,7 +66,7 @@ class Space(eqx.Module):
     def dim(self, x: Position) -> int:
         """The dimension of the manifold."""
 
-    def squared_norm(self, x: Position, v: Vector) -> Array:
+    def squared_norm(self, x: Position, v: Vector) -> Float[Array, ""]:
         """The squared length of a tangent vector at `x`."""
         return jnp.asarray(optax.tree.vdot(v, v))
 
@@ -74,7 +74,7 @@ class Space(eqx.Module):
         """A point to start from, shaped like `like`: uniform where the volume is finite."""
         raise NotImplementedError(f"{type(self).__name__} has no random point")
 
-    def log_element(self, x: Position) -> Array:
+    def log_element(self, x: Position) -> Float[Array, ""]:
         """The log volume of a unit of Lebesgue measure at `x`, up to a constant."""
         raise NotImplementedError(f"{type(self).__name__} has no Lebesgue measure")
 
@@ -82,7 +82,7 @@ class Space(eqx.Module):
         """The point of the space that is nearest to an ambient point, where it has one."""
         raise NotImplementedError(f"{type(self).__name__} has no nearest point in closed form")
 
-    def log_volume(self, x: Position) -> Array:
+    def log_volume(self, x: Position) -> Float[Array, ""]:
         """The log volume of the whole space of positions shaped like `x`, where it is finite."""
         raise NotImplementedError(f"{type(self).__name__} has no finite volume in closed form")
 

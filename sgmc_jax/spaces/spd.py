@@ -50,33 +50,41 @@ class SPD(ArraySpace):
     def embedded(self) -> bool:
         return False
 
-    def project_array(self, x: Array, v: Array) -> Array:
+    def project_array(
+        self, x: Float[Array, "*b n n"], v: Float[Array, "*b n n"]
+    ) -> Float[Array, "*b n n"]:
         return (v + v.mT) / 2
 
-    def gradient_array(self, x: Array, g: Array) -> Array:
+    def gradient_array(
+        self, x: Float[Array, "*b n n"], g: Float[Array, "*b n n"]
+    ) -> Float[Array, "*b n n"]:
         return _sandwich(x, self.project_array(x, g))
 
     def flow_array(
-        self, x: Float[Array, "*b n n"], v: Float[Array, "*b n n"], t: Array
-    ) -> tuple[Array, Array]:
+        self, x: Float[Array, "*b n n"], v: Float[Array, "*b n n"], t: Float[Array, ""]
+    ) -> tuple[Float[Array, "*b n n"], Float[Array, "*b n n"]]:
         root = jnp.linalg.cholesky(x)
         b = _within(root, v)
         half = product(root, expm(t / 2 * b))
         return product(half, half.mT), self.project_array(x, _sandwich(half, b))
 
-    def normal_array(self, key: Any, x: Array) -> Array:
+    def normal_array(self, key: Any, x: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
         root, noise = jnp.linalg.cholesky(x), normal(key, x.shape, x.dtype)
         return self.project_array(x, _sandwich(root, self.project_array(x, noise)))
 
-    def squared_norm_array(self, x: Array, v: Array) -> Array:
+    def squared_norm_array(
+        self, x: Float[Array, "*b n n"], v: Float[Array, "*b n n"]
+    ) -> Float[Array, ""]:
         return jnp.sum(_within(jnp.linalg.cholesky(x), v) ** 2)
 
-    def random_array(self, key: Any, x: Array) -> Array:
+    def random_array(
+        self, key: Any, x: Float[Array | np.ndarray, "*b n n"]
+    ) -> Float[Array, "*b n n"]:
         """exp(B), B a standard normal tangent vector at I."""
         unit = jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape)
         return self.flow_array(unit, self.normal_array(key, unit), jnp.ones((), x.dtype))[0]
 
-    def log_element(self, x: Any) -> Array:
+    def log_element(self, x: Any) -> Float[Array, ""]:
         leaf = lambda x: -(x.shape[-1] + 1) / 2 * jnp.sum(jnp.linalg.slogdet(x)[1])
         return jnp.asarray(sum(leaf(x) for x in jax.tree.leaves(x)))
 
@@ -98,12 +106,12 @@ class SPD(ArraySpace):
             raise ValueError(f"{where} must be positive definite, got an eigenvalue of {least:.2g}")
 
 
-def _sandwich(a: Array, b: Array) -> Array:
+def _sandwich(a: Float[Array, "*b n n"], b: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
     """A B A'."""
     return product(product(a, b), a.mT)
 
 
-def _within(root: Array, v: Array) -> Array:
+def _within(root: Float[Array, "*b n n"], v: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
     """B of V = L B L'."""
     left = solve_triangular(root, v, lower=True)
     b = solve_triangular(root, left.mT, lower=True)

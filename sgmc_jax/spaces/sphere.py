@@ -38,23 +38,27 @@ class Sphere(ArraySpace):
         Byrne and Girolami (2013), Geodesic Monte Carlo on embedded manifolds, section 4.1.
     """
 
-    def project_array(self, x: Array, v: Array) -> Array:
+    def project_array(
+        self, x: Float[Array, "*b n"], v: Float[Array, "*b n"]
+    ) -> Float[Array, "*b n"]:
         return tangent(x, v)
 
-    def flow_array(self, x: Array, v: Array, t: Array) -> tuple[Array, Array]:
+    def flow_array(
+        self, x: Float[Array, "*b n"], v: Float[Array, "*b n"], t: Float[Array, ""]
+    ) -> tuple[Float[Array, "*b n"], Float[Array, "*b n"]]:
         return great_circle(x, v, t)
 
-    def normal_array(self, key: Any, x: Array) -> Array:
+    def normal_array(self, key: Any, x: Float[Array, "*b n"]) -> Float[Array, "*b n"]:
         return tangent(x, normal(key, x.shape, x.dtype))
 
-    def random_array(self, key: Any, x: Array) -> Array:
+    def random_array(self, key: Any, x: Float[Array | np.ndarray, "*b n"]) -> Float[Array, "*b n"]:
         return unit(normal(key, x.shape, x.dtype))
 
     def nearest(self, x: Any) -> Any:
         # in units of the largest coordinate, whose square would overflow, or be nothing
         return jax.tree.map(lambda x: unit(x / jnp.max(jnp.abs(x), axis=-1, keepdims=True)), x)
 
-    def log_volume(self, x: Any) -> Array:
+    def log_volume(self, x: Any) -> Float[Array, ""]:
         return jnp.asarray(sum(log_area(leaf.shape) for leaf in jax.tree.leaves(x)))
 
     def dim_array(self, shape: tuple[int, ...]) -> int:
@@ -72,24 +76,26 @@ class Sphere(ArraySpace):
             )
 
 
-def unit(x: Array) -> Array:
+def unit(x: Float[Array, "*b n"]) -> Float[Array, "*b n"]:
     """The vectors of x, along its last axis, scaled to length one."""
     return x / jnp.linalg.norm(x, axis=-1, keepdims=True)
 
 
-def length(v: Array, axis: Any = -1) -> Array:
+def length(v: Float[Array, "..."], axis: Any = -1) -> Float[Array, "..."]:
     """The length of vectors, with a derivative of 0 at 0: what flows need of it there."""
     square = jnp.sum(v * v, axis=axis, keepdims=True)
     some = square > 0
     return jnp.where(some, jnp.sqrt(jnp.where(some, square, 1.0)), 0.0)
 
 
-def tangent(x: Array, v: Array) -> Array:
+def tangent(x: Float[Array, "*b n"], v: Float[Array, "*b n"]) -> Float[Array, "*b n"]:
     """What of v is orthogonal to x, of length one."""
     return v - x * jnp.sum(x * v, axis=-1, keepdims=True)
 
 
-def great_circle(x: Float[Array, "*b n"], v: Float[Array, "*b n"], t: Array) -> tuple[Array, Array]:
+def great_circle(
+    x: Float[Array, "*b n"], v: Float[Array, "*b n"], t: Float[Array, ""]
+) -> tuple[Float[Array, "*b n"], Float[Array, "*b n"]]:
     """Where the great circle from x with velocity v is after time t, and its velocity there."""
     speed = length(v)
     angle = speed * t

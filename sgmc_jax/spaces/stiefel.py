@@ -48,13 +48,15 @@ class Stiefel(ArraySpace):
         section 2.2.2; Byrne and Girolami (2013), section 4.2.
     """
 
-    def project_array(self, x: Array, v: Array) -> Array:
+    def project_array(
+        self, x: Float[Array, "*b n p"], v: Float[Array, "*b n p"]
+    ) -> Float[Array, "*b n p"]:
         cross = product(x.mT, v)
         return v - product(x, cross + cross.mT) / 2
 
     def flow_array(
-        self, x: Float[Array, "*b n p"], v: Float[Array, "*b n p"], t: Array
-    ) -> tuple[Array, Array]:
+        self, x: Float[Array, "*b n p"], v: Float[Array, "*b n p"], t: Float[Array, ""]
+    ) -> tuple[Float[Array, "*b n p"], Float[Array, "*b n p"]]:
         p = x.shape[-1]
         # blocks of one size: V is taken in units of its own speed
         speed = length(v, (-2, -1)) / p**0.5
@@ -71,10 +73,12 @@ class Stiefel(ArraySpace):
         moved = _towards_polar(product(both[..., :p], back))
         return moved, self.project_array(moved, speed * product(both[..., p:], back))
 
-    def normal_array(self, key: Any, x: Array) -> Array:
+    def normal_array(self, key: Any, x: Float[Array, "*b n p"]) -> Float[Array, "*b n p"]:
         return self.project_array(x, normal(key, x.shape, x.dtype))
 
-    def random_array(self, key: Any, x: Array) -> Array:
+    def random_array(
+        self, key: Any, x: Float[Array | np.ndarray, "*b n p"]
+    ) -> Float[Array, "*b n p"]:
         _check_shape("like", x.shape)
         return _polar(normal(key, x.shape, x.dtype))
 
@@ -83,7 +87,7 @@ class Stiefel(ArraySpace):
             _check_shape("x", jnp.shape(leaf))
         return jax.tree.map(_polar, x)
 
-    def log_volume(self, x: Any) -> Array:
+    def log_volume(self, x: Any) -> Float[Array, ""]:
         for leaf in jax.tree.leaves(x):
             _check_shape("x", leaf.shape)
         return jnp.asarray(sum(_log_volume(leaf.shape) for leaf in jax.tree.leaves(x)))
@@ -114,11 +118,11 @@ def _check_shape(where: str, shape: tuple[int, ...]) -> None:
         )
 
 
-def _towards_polar(x: Array) -> Array:
+def _towards_polar(x: Float[Array, "*b n p"]) -> Float[Array, "*b n p"]:
     return product(x, 3 * jnp.eye(x.shape[-1], dtype=x.dtype) - product(x.mT, x)) / 2
 
 
-def _polar(x: Array) -> Array:
+def _polar(x: Float[Array | np.ndarray, "*b n p"]) -> Float[Array, "*b n p"]:
     u, _, v = jnp.linalg.svd(x, full_matrices=False)
     return _towards_polar(product(u, v))  # the factors are orthogonal to some roundings only
 
