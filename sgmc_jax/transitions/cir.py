@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from ..random.cir import cir
 from .transition import Phase, Transition
@@ -39,7 +39,7 @@ class CIR(Transition):
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         # all leaves in one draw: it compiles once
         flat, unravel = ravel_pytree(phase.position)
         shapes, _ = ravel_pytree(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .._types import Position
 from ..convex_sets import ConvexSet, as_convex_set
@@ -41,7 +41,7 @@ class Projection(_Constraint):
         Langevin Monte Carlo.
     """
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         return phase._replace(position=self.convex_set.project(phase.position))
 
 
@@ -57,5 +57,5 @@ class Reflection(_Constraint):
         [0.25, 0.5]
     """
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         return phase._replace(position=self.convex_set.reflect(phase.position))

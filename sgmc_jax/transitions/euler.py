@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _tree
 from .._checks import scalar, schedule
@@ -32,12 +32,12 @@ class EulerMomentum(NoisyTransition):
         (2014), Bayesian sampling using stochastic gradient thermostats.
     """
 
-    friction: Array = eqx.field(converter=scalar("friction"))
+    friction: Float[Array, ""] = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = known_covariance()
     uses_field: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         noise, clipped = self.noise(key, phase, h)
         friction = phase.auxiliary.get("thermostat", self.friction)
         force = phase.space.gradient(phase.position, field)
@@ -45,7 +45,7 @@ class EulerMomentum(NoisyTransition):
         change = _tree.axpy(-h * friction, phase.momentum, _tree.axpy(h, force, noise))
         return phase._replace(momentum=_tree.axpy(1.0, change, phase.momentum), clipped=clipped)
 
-    def variance(self, h: Any, v: Any) -> Array:
+    def variance(self, h: Any, v: Any) -> Float[Array, "..."]:
         return 2 * self.friction * self.temperature * h - h**2 * v
 
 
@@ -70,14 +70,14 @@ class EulerLangevin(NoisyTransition):
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         x = phase.position
         noise, clipped = self.noise(key, phase, h)
         # one addition to x: a drift below the rounding of x counts together with the noise
         step = _tree.axpy(h, field, noise)
         return phase._replace(position=_tree.axpy(1.0, step, x), clipped=clipped)
 
-    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
+    def excess(self, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Float[Array, ""]:
         """`h |g|^2 / 2d`, less what is subtracted of V, at most T."""
         x, space, covariance = phase.position, phase.space, self.known(phase)
         excess = h * space.squared_norm(x, space.gradient(x, field)) / (2 * space.dim(x))
@@ -86,7 +86,7 @@ class EulerLangevin(NoisyTransition):
         left = lambda v: self.temperature - h * jnp.asarray(v) / 2
         return excess + covariance.mean(x, left) - self.temperature
 
-    def variance(self, h: Any, v: Any) -> Array:
+    def variance(self, h: Any, v: Any) -> Float[Array, "..."]:
         return 2 * self.temperature * h - h**2 * jnp.asarray(v)
 
 
@@ -107,7 +107,7 @@ class GeodesicLangevin(EulerLangevin):
 
     straight: ClassVar[bool] = False
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         x, space = phase.position, phase.space
         noise, clipped = self.noise(key, phase, h)
         velocity = _tree.axpy(h, space.gradient(x, field), noise)

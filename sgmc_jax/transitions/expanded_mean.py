@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _checks
 from .._estimators import Estimate
@@ -50,7 +50,7 @@ class ExpandedMeanLangevin(Transition):
     def check_position(self, position: Position) -> None:
         check_simplices(position)
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         noise = normal_like(key, phase.position)
 
         def leaf(x: Array, shape: Array, alpha: Array, xi: Array) -> Array:

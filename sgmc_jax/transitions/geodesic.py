@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .transition import Phase, Transition
 
@@ -25,6 +25,6 @@ class GeodesicFlow(Transition):
 
     moves: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         position, momentum = phase.space.flow(phase.position, phase.momentum, h)
         return phase._replace(position=position, momentum=momentum)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _tree
 from .._checks import real, within
@@ -37,14 +37,14 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
         `geometric_ornstein_uhlenbeck`.
     """
 
-    scale: Array = eqx.field(converter=real("scale"))
+    scale: Float[Array, "..."] = eqx.field(converter=real("scale"))
     noise_covariance: NoiseCovariance = known_covariance()
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         y = phase.position
         noise, clipped = self.noise(key, phase, h)
         drift = jax.tree.map(lambda m, y: m.astype(y.dtype) - y, field, y)
@@ -69,5 +69,5 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
         for leaf in jax.tree.leaves(position):
             within("scale", self.scale, leaf)
 
-    def variance(self, h: Any, v: Any) -> Array:
+    def variance(self, h: Any, v: Any) -> Float[Array, "..."]:
         return -(self.scale**2) * jnp.expm1(-2 * h) - jnp.expm1(-h) ** 2 * jnp.asarray(v)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _tree
 from .transition import Phase, Transition
@@ -29,6 +29,6 @@ class GradientKick(Transition):
 
     uses_field: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         force = phase.space.gradient(phase.position, field)
         return phase._replace(momentum=_tree.axpy(h, force, phase.momentum))

@@ -86,13 +86,13 @@ class FrictionMatrix(eqx.Module):
         where = lambda c: (c.rates, c.basis)
         return eqx.tree_at(where, self, (rates[size - dim :], basis[:, size - dim :]))
 
-    def apply(self, factors: Array, v: PyTree) -> PyTree:
+    def apply(self, factors: Float[Array, " m"], v: PyTree) -> PyTree:
         """`B diag(factors) B' v`: f(C) v for f(rates)."""
         flat, unravel = ravel_pytree(v)
         basis, factors = self.basis.astype(flat.dtype), factors.astype(flat.dtype)
         return unravel(product(basis, factors * product(basis.T, flat)))
 
-    def decayed(self, h: Array, v: PyTree) -> PyTree:
+    def decayed(self, h: Float[Array, ""], v: PyTree) -> PyTree:
         """exp(-C h) v, by what it takes off, which keeps its digits where C h is small."""
         return _tree.axpy(1.0, self.apply(jnp.expm1(-self.rates * h), v), v)
 
@@ -116,7 +116,7 @@ class MatrixFriction(Transition):
 
     friction: FrictionMatrix = eqx.field(converter=_checks.of_kind("friction", FrictionMatrix))
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         friction = self.friction.at(phase.space, phase.position)
         decayed = friction.decayed(h, phase.momentum)
         return phase._replace(momentum=phase.space.project(phase.position, decayed))
@@ -152,7 +152,7 @@ class MatrixOrnsteinUhlenbeck(CorrectedTransition):
     def __check_init__(self):
         self.noise_covariance.matrix(len(self.friction.rates))
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         friction, clipped = self.friction.at(phase.space, phase.position), phase.clipped
         variances, basis = _exact(friction.rates, self.temperature, h), friction.basis
         if phase.covariance is None:
@@ -172,7 +172,7 @@ class MatrixOrnsteinUhlenbeck(CorrectedTransition):
         momentum = phase.space.project(phase.position, _tree.axpy(1.0, noise, decayed))
         return phase._replace(momentum=momentum, clipped=clipped)
 
-    def least_variance(self, h: Any, space: Space) -> Array:
+    def least_variance(self, h: Any, space: Space) -> Float[Array, ""]:
         if not space.flat:
             return jnp.zeros(())  # it depends on the position: there is a count of what is clipped
         v = self.noise_covariance.matrix(len(self.friction.rates))
@@ -214,7 +214,7 @@ class MatrixEuler(NoisyTransition):
         if self.noise_covariance.root is None:
             raise ValueError("noise_covariance must be relative to friction, got one without root")
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         x, v, space = phase.position, phase.momentum, phase.space
         noise, clipped = self.noise(key, phase, h)
         drag = space.project(x, self.friction.apply(self.friction.rates, v))
@@ -222,7 +222,7 @@ class MatrixEuler(NoisyTransition):
         momentum = _tree.axpy(h, space.gradient(x, field), momentum)
         return phase._replace(momentum=momentum, clipped=clipped)
 
-    def variance(self, h: Any, v: Any) -> Array:
+    def variance(self, h: Any, v: Any) -> Float[Array, "..."]:
         return 2 * self.temperature * h - h**2 * v
 
 
@@ -268,12 +268,12 @@ def friction_letters(
     }
 
 
-def _exact(rates: Array, temperature: Array, h: Any) -> Array:
+def _exact(rates: Float[Array, " m"], temperature: Float[Array, ""], h: Any) -> Float[Array, " m"]:
     """`T (1 - e^2)`."""
     return -temperature * jnp.expm1(-2 * rates * h)
 
 
-def _twice_kicked(friction: FrictionMatrix, h: Any, v: Array) -> Float[Array, "m m"]:
+def _twice_kicked(friction: FrictionMatrix, h: Any, v: Float[Array, "d d"]) -> Float[Array, "m m"]:
     """`B' S V S B`: what kicks for h/2 before and after leave of the noise of one gradient."""
     kicks = friction.basis * ((1 + jnp.exp(-friction.rates * h)) * h / 2)
     return product(product(kicks.T, v.astype(kicks.dtype)), kicks)

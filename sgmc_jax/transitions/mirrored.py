@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _tree
 from .._checks import schedule
@@ -43,13 +43,13 @@ class MirroredLangevin(Transition):
     uses_momentum: ClassVar[bool] = False
     straight: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         y = self.mirror.dual(phase.position)
         noise = _tree.scale(jnp.sqrt(2 * self.temperature * h), normal_like(key, y))
         y = _tree.axpy(1.0, _tree.axpy(h, self._drift(y, field), noise), y)
         return phase._replace(position=self.mirror.primal(y))
 
-    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
+    def excess(self, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Float[Array, ""]:
         """`h |J' g + T grad log |J||^2 / 2d`, in the dual coordinates."""
         y = self.mirror.dual(phase.position)
         return h * optax.tree.norm(self._drift(y, field), squared=True) / (2 * _tree.size(y))

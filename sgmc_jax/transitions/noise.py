@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, Num, PyTree
 
 from .. import _checks, _returned, _tree
 from .._types import Position
@@ -51,7 +51,7 @@ class NoiseCovariance(eqx.Module):
     basis: Float[Array, "d d"] | None
     root: Float[Array, "d d"] | None
 
-    def __init__(self, covariance: Any = None, root: Array | None = None):
+    def __init__(self, covariance: Any = None, root: Float[Array, "d d"] | None = None):
         root = None if root is None else _checks.as_real(root, "root")
         if root is not None and not _square(root):
             raise ValueError(f"root must be a square matrix, got shape {root.shape}")
@@ -112,7 +112,7 @@ class NoiseCovariance(eqx.Module):
             raise ValueError(f"noise_covariance must have the shape {wanted}, got {got}")
 
     def __call__(
-        self, key: Any, space: Space, x: Position, variance: Callable[[Any], Array]
+        self, key: Any, space: Space, x: Position, variance: Callable[[Any], Float[Array, "..."]]
     ) -> PyTree:
         """A tangent normal at `x` of covariance `variance(V)`, negative eigenvalues set to zero.
 
@@ -120,7 +120,7 @@ class NoiseCovariance(eqx.Module):
             variance: maps an eigenvalue of V to one of the wanted covariance, relative to C.
         """
 
-        def deviation(eigenvalue: Any) -> Array:
+        def deviation(eigenvalue: Any) -> Float[Array, "..."]:
             return jnp.sqrt(jnp.maximum(variance(eigenvalue), 0))
 
         value = 0.0 if self.eigenvalues is None else self.eigenvalues
@@ -135,7 +135,7 @@ class NoiseCovariance(eqx.Module):
             scaled = unravel(product(basis, deviation(value).astype(flat.dtype) * flat))
         return space.project(x, scaled)
 
-    def clipped(self, variance: Callable[[Any], Array]) -> Array | None:
+    def clipped(self, variance: Callable[[Any], Float[Array, "..."]]) -> Int[Array, ""] | None:
         """The number of eigenvalues that are set to zero; `None` where there is no V."""
         counts = [
             jnp.sum(variance(leaf) < 0, dtype=jnp.int32)
@@ -143,7 +143,9 @@ class NoiseCovariance(eqx.Module):
         ]
         return sum(counts[1:], counts[0]) if counts else None
 
-    def mean(self, position: Position, variance: Callable[[Any], Array]) -> Array:
+    def mean(
+        self, position: Position, variance: Callable[[Any], Float[Array, "..."]]
+    ) -> Float[Array, ""]:
         """The mean over the coordinates of the noise's variance, of a V without a root."""
         of = lambda v: jnp.maximum(variance(v), 0)
         if self.eigenvalues is None or _tree.is_number(self.eigenvalues):
@@ -188,7 +190,7 @@ class CorrectedTransition(Transition):
     corrects: ClassVar[bool] = True
 
     @abstractmethod
-    def least_variance(self, h: Any, space: Space) -> Array:
+    def least_variance(self, h: Any, space: Space) -> Float[Array, ""]:
         """The least variance of the noise in any direction, where V is given."""
 
     def check(self: Any, h: Any, space: Space, estimated: str | None = None) -> None:
@@ -222,10 +224,12 @@ class NoisyTransition(CorrectedTransition):
     """One whose noise has a variance for each eigenvalue of V."""
 
     @abstractmethod
-    def variance(self, h: Any, v: Any) -> Array:
+    def variance(self, h: Any, v: Any) -> Float[Array, "..."]:
         """The variance of the noise where the gradient's noise has variance `v`."""
 
-    def noise(self: Any, key: Any, phase: Phase, h: Array) -> tuple[PyTree, Array | None]:
+    def noise(
+        self: Any, key: Any, phase: Phase, h: Float[Array, ""]
+    ) -> tuple[PyTree, Float[Array, ""] | None]:
         """The noise of a time `h`, and what is clipped until then."""
         covariance, variance = self.known(phase), partial(self.variance, h)
         noise = covariance(key, phase.space, phase.position, variance)
@@ -237,19 +241,19 @@ class NoisyTransition(CorrectedTransition):
             return self.noise_covariance
         return self.noise_covariance.estimated(phase.covariance, phase.position)
 
-    def least_variance(self: Any, h: Any, space: Space) -> Array:
+    def least_variance(self: Any, h: Any, space: Space) -> Float[Array, ""]:
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
         return jnp.min(jnp.stack([jnp.min(self.variance(h, leaf)) for leaf in leaves]))
 
 
-def add_counts(*counts: Array | None) -> Array | None:
+def add_counts(*counts: Num[Array, ""] | None) -> Float[Array, ""] | None:
     """The sum of the counts that are made, a float: of several steps infos have the mean; `None` if
     there is none."""
     made = [jnp.asarray(count, jnp.result_type(float)) for count in counts if count is not None]
     return sum(made[1:], made[0]) if made else None
 
 
-def eigen(matrix: Array) -> tuple[Array, Array]:
+def eigen(matrix: Float[Array, "d d"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
     """The eigenvalues of a symmetric matrix, in their order, and its eigenvectors."""
     eigenvalues, basis = jnp.linalg.eigh(matrix)
     # rounding may leave a singular matrix with an eigenvalue just below zero
@@ -257,7 +261,7 @@ def eigen(matrix: Array) -> tuple[Array, Array]:
     return jnp.where((eigenvalues < 0) & (eigenvalues > -slack), 0.0, eigenvalues), basis
 
 
-def check_symmetric(name: str, matrix: Array) -> None:
+def check_symmetric(name: str, matrix: Float[Array, "..."]) -> None:
     """Raise unless a matrix is square and, if it is concrete, symmetric."""
     if not _square(matrix):
         raise ValueError(f"{name} must be square, got shape {matrix.shape}")
@@ -265,7 +269,7 @@ def check_symmetric(name: str, matrix: Array) -> None:
         raise ValueError(f"{name} must be symmetric")
 
 
-def check_size(name: str, matrix: Array, position: Position) -> None:
+def check_size(name: str, matrix: Float[Array, "..."], position: Position) -> None:
     """Raise unless a matrix is one over the raveled position."""
     wanted = (_tree.size(position),) * 2
     if matrix.shape != wanted:
@@ -279,7 +283,7 @@ def check_embedded(what: str, space: Space) -> None:
         raise ValueError(f"{what} on {name}, whose metric is not that of its embedding")
 
 
-def check_left(covariance: Array, h: Any) -> None:
+def check_left(covariance: Float[Array, "d d"], h: Any) -> None:
     """Raise if noise of which V has been subtracted has a concrete covariance with no root."""
     eigenvalues = np.linalg.eigvalsh(np.asarray(covariance, np.float64))
     if eigenvalues[0] < -1e-5 * np.max(np.abs(eigenvalues)):
@@ -306,11 +310,11 @@ def _is_matrix(covariance: PyTree, position: Position) -> bool:
     return False
 
 
-def _square(x: Array) -> bool:
+def _square(x: Float[Array, "..."]) -> bool:
     return x.ndim == 2 and x.shape[0] == x.shape[1]
 
 
-def _as_matrix(covariance: PyTree, size: int) -> Array:
+def _as_matrix(covariance: PyTree, size: int) -> Float[Array, "d d"]:
     """A number times the identity, the diagonal matrix of a pytree, or the matrix as it is."""
     if _tree.is_number(covariance):
         return covariance * jnp.eye(size, dtype=covariance.dtype)
@@ -322,7 +326,9 @@ def _as_matrix(covariance: PyTree, size: int) -> Array:
     return covariance
 
 
-def _diagonalised(matrix: Array, root: Array | None) -> tuple[Array, Array]:
+def _diagonalised(
+    matrix: Float[Array, "d d"], root: Float[Array, "d d"] | None
+) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
     """w and B with B B' = R R' and B diag(w) B' = V."""
     if root is None:
         return eigen(matrix)

@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _tree
 from .._checks import one_number, scalar, schedule
@@ -32,11 +32,11 @@ class OrnsteinUhlenbeck(NoisyTransition):
         molecular sampling. What is subtracted is ours.
     """
 
-    friction: Array = eqx.field(converter=scalar("friction"))
+    friction: Float[Array, ""] = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = known_covariance()
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         # in the precision of the momentum: c is rounded there as it is in the variance
         dtype = jnp.result_type(*jax.tree.leaves(phase.momentum))
         own, h = replace(self, friction=self.friction.astype(dtype)), h.astype(dtype)
@@ -44,14 +44,14 @@ class OrnsteinUhlenbeck(NoisyTransition):
         momentum = _tree.axpy(jnp.exp(-own.friction * h), phase.momentum, noise)
         return phase._replace(momentum=momentum, clipped=clipped)
 
-    def variance(self, h: Any, v: Any) -> Array:
+    def variance(self, h: Any, v: Any) -> Float[Array, "..."]:
         decay = jnp.exp(-self.friction * h)
         # 1 - c^2 of c as it is rounded: where C h is small its digits are few, and T is right still
         exact = self.temperature * (1 - decay) * (1 + decay)
         return exact - ((1 + decay) * h / 2) ** 2 * v
 
 
-def optional_friction(value: Any) -> Array | None:
+def optional_friction(value: Any) -> Float[Array, ""] | None:
     """A friction, or `None` for the thermostat's."""
     return None if value is None else one_number("friction", value)
 
@@ -67,9 +67,9 @@ class Friction(Transition):
         3.0
     """
 
-    friction: Array | None = eqx.field(converter=optional_friction, default=None)
+    friction: Float[Array, ""] | None = eqx.field(converter=optional_friction, default=None)
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         friction = phase.auxiliary.get("thermostat") if self.friction is None else self.friction
         if friction is None:
             raise ValueError("Friction() needs a thermostat, and no letter of the word is one")
@@ -86,14 +86,14 @@ class Noise(NoisyTransition):
         [3.0, 2.0]
     """
 
-    friction: Array = eqx.field(converter=scalar("friction"))
+    friction: Float[Array, ""] = eqx.field(converter=scalar("friction"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     noise_covariance: NoiseCovariance = known_covariance()
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         noise, clipped = self.noise(key, phase, h)
         momentum = _tree.axpy(1.0, phase.momentum, noise)
         return phase._replace(momentum=momentum, clipped=clipped)
 
-    def variance(self, h: Any, v: Any) -> Array:
+    def variance(self, h: Any, v: Any) -> Float[Array, "..."]:
         return 2 * self.friction * self.temperature * h - h**2 * v

@@ -18,6 +18,7 @@ from .._types import Position
 from ..arrays import product
 
 GAMMAS = ("exact", "diagonal", "jvp")
+MatrixOrDiagonal = Float[Array, " d"] | Float[Array, "d d"]
 _FEW = 64  # coordinates, for which `"diagonal"` is compared with `"exact"` as a chain begins
 
 
@@ -130,7 +131,7 @@ class Divergence(eqx.Module):
             _returned.like("gamma", value, position, "the position")
             return ravel_pytree(value)[0].astype(flat.dtype)
 
-        def along(z: Array) -> Array:
+        def along(z: Float[Array, " d"]) -> Float[Array, " d"]:
             return jax.jvp(lambda x: product(unravel(x), z), (flat,), (z,))[1]
 
         if self.how == "exact":
@@ -151,12 +152,12 @@ class Divergence(eqx.Module):
             )
 
 
-def times(matrix: Array, v: Array) -> Array:
+def times(matrix: MatrixOrDiagonal, v: Float[Array, " d"]) -> Float[Array, " d"]:
     """The product with a matrix or a diagonal."""
     return matrix * v if matrix.ndim == 1 else product(matrix, v)
 
 
-def dense(matrix: Array) -> Float[Array, "d d"]:
+def dense(matrix: MatrixOrDiagonal) -> Float[Array, "d d"]:
     """The matrix, also of a diagonal."""
     return jnp.diag(matrix) if matrix.ndim == 1 else matrix
 

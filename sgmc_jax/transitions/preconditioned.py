@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _tree
 from .._checks import is_concrete, scalar, schedule, truth, whole
@@ -24,7 +24,7 @@ from .transition import Phase, Transition
 _LEAST = 1e-30  # in place of a mean square of 0, where g is 0 too
 
 
-def _as_count(freeze_after: Any) -> Array | None:
+def _as_count(freeze_after: Any) -> Int[Array, ""] | None:
     """A number of steps, or `None`."""
     if freeze_after is None:
         return None
@@ -60,10 +60,10 @@ class PreconditionedLangevin(Transition):
         deep neural networks; see `psgld` for the departures.
     """
 
-    decay: Array = eqx.field(converter=scalar("decay"))
-    epsilon: Array = eqx.field(converter=scalar("epsilon"))
+    decay: Float[Array, ""] = eqx.field(converter=scalar("decay"))
+    epsilon: Float[Array, ""] = eqx.field(converter=scalar("epsilon"))
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
-    freeze_after: Array | None = eqx.field(converter=_as_count, default=None)
+    freeze_after: Int[Array, ""] | None = eqx.field(converter=_as_count, default=None)
     gamma: bool = eqx.field(static=True, default=False)
     noise_covariance: NoiseCovariance = known_covariance()
     random: ClassVar[bool] = True
@@ -80,7 +80,7 @@ class PreconditionedLangevin(Transition):
         ones = jax.tree.map(jnp.ones_like, position)
         return {"mean_square": ones, "updates": jnp.zeros((), jnp.int32)}
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         kept, used = self._means(phase, field)
         p = self._matrix(used)
         drift = jax.tree.map(lambda p, g: p * g.astype(p.dtype), p, field)
@@ -95,7 +95,7 @@ class PreconditionedLangevin(Transition):
             clipped=add_counts(phase.clipped, clipped),
         )
 
-    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array:
+    def excess(self, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Float[Array, ""]:
         """`h g' P g / 2d`, less what is subtracted of V, at most T."""
         p = self._matrix(self._means(phase, field)[1])
         v = covariance_over(phase.position, phase.covariance, self.noise_covariance)
@@ -106,7 +106,9 @@ class PreconditionedLangevin(Transition):
         d, g = (ravel_pytree(x)[0] for x in (p, field))
         return heat_of(d, g.astype(d.dtype), v, h, self.temperature)
 
-    def _noise(self, key: Any, phase: Phase, h: Array, p: PyTree) -> tuple[PyTree, Array | None]:
+    def _noise(
+        self, key: Any, phase: Phase, h: Float[Array, ""], p: PyTree
+    ) -> tuple[PyTree, Int[Array, ""] | None]:
         """The noise, and how many of its eigenvalues are set to zero."""
         v = covariance_over(phase.position, phase.covariance, self.noise_covariance)
         if v is None:
@@ -161,7 +163,7 @@ class PreconditionedLangevin(Transition):
         updates = phase.auxiliary["updates"]
         adapts = True if self.freeze_after is None else updates < self.freeze_after
 
-        def mean(v: Array, g: Array) -> Array:
+        def mean(v: Float[Array, "*n"], g: Float[Array, "*n"]) -> Float[Array, "*n"]:
             decay = self.decay.astype(v.dtype)
             return jnp.where(adapts, decay * v + (1 - decay) * g.astype(v.dtype) ** 2, v)
 

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _returned
 from .._checks import of_kind, schedule, truth
@@ -24,7 +24,7 @@ from .noise import (
     estimated_matrix,
     known_covariance,
 )
-from .position_matrix import Divergence, PositionMatrix, dense, times
+from .position_matrix import Divergence, MatrixOrDiagonal, PositionMatrix, dense, times
 from .transition import Phase, Transition
 
 
@@ -69,7 +69,7 @@ class RecipeEuler(Transition):
         truth("factor", self.factor)
         truth("extended", self.extended)
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         z, unravel = ravel_pytree(phase.position)
         key, gamma_key = jax.random.split(key) if self.gamma.how == "jvp" else (key, None)
         drift = self._product(phase.position, ravel_pytree(field)[0].astype(z.dtype))
@@ -81,7 +81,9 @@ class RecipeEuler(Transition):
         position = unravel(z + (h * drift + noise.astype(z.dtype)))
         return phase._replace(position=position, clipped=add_counts(phase.clipped, clipped))
 
-    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array | None:
+    def excess(
+        self, phase: Phase, h: Float[Array, ""], field: PyTree | None
+    ) -> Float[Array, ""] | None:
         """`h g' D g / 2d`, less what is subtracted of V, at most T; not known with a curl."""
         if self.curl is not None or self.extended:
             return None
@@ -90,17 +92,19 @@ class RecipeEuler(Transition):
         g = ravel_pytree(field)[0].astype(d.dtype)
         return heat_of(d, g, v, h, self.temperature)
 
-    def _squared(self, factor: Array) -> Array:
+    def _squared(self, factor: MatrixOrDiagonal) -> MatrixOrDiagonal:
         """D, of its factor."""
         return factor * factor if factor.ndim == 1 else product(factor, factor.T)
 
-    def _product(self, position: Position, v: Array) -> Float[Array, " d"]:
+    def _product(self, position: Position, v: Float[Array, " d"]) -> Float[Array, " d"]:
         """`(D + Q) v`."""
         d = self.diffusion.at(position)
         result = times(d, times(d.T, v) if self.factor else v)
         return result if self.curl is None else result + times(self.curl.at(position), v)
 
-    def _noise(self, key: Any, phase: Phase, h: Array) -> tuple[Array, Array | None]:
+    def _noise(
+        self, key: Any, phase: Phase, h: Float[Array, ""]
+    ) -> tuple[Float[Array, " d"], Int[Array, ""] | None]:
         """The noise, and how many of its eigenvalues are set to zero."""
         d, v = self.diffusion.at(phase.position), self._covariance(phase)
         if self.factor and v is None:
@@ -108,7 +112,9 @@ class RecipeEuler(Transition):
             return jnp.sqrt(2 * h * self.temperature).astype(d.dtype) * times(d, xi), None
         return noise_of(key, self._noise_covariance(phase.position, d, v, h).astype(d.dtype))
 
-    def _noise_covariance(self, position: Position, d: Array, v: Array | None, h: Any) -> Array:
+    def _noise_covariance(
+        self, position: Position, d: MatrixOrDiagonal, v: MatrixOrDiagonal | None, h: Any
+    ) -> MatrixOrDiagonal:
         """`2 h T D - h^2 B`, the diagonal alone where all of it is diagonal."""
         d = self._squared(d) if self.factor else d
         own = 2 * h * self.temperature * d
@@ -117,7 +123,7 @@ class RecipeEuler(Transition):
         m = d if self.curl is None else dense(d) + dense(self.curl.at(position))
         return own_less(own, h, m, v)
 
-    def _covariance(self, phase: Phase) -> Array | None:
+    def _covariance(self, phase: Phase) -> MatrixOrDiagonal | None:
         """V over the raveled position, its diagonal where it has no more, or `None`."""
         part = phase.position[0] if self.extended else phase.position
         v = covariance_over(part, phase.covariance, self.noise_covariance)
@@ -159,7 +165,7 @@ def check_one_covariance(known: NoiseCovariance, estimated: str | None) -> None:
 
 def covariance_over(
     position: Position, estimated: PyTree | None, known: NoiseCovariance
-) -> Array | None:
+) -> MatrixOrDiagonal | None:
     """V over the raveled position: what is estimated, or else what is known, of a diagonal (d,)."""
     if estimated is None:
         return known.over(position)
@@ -168,7 +174,9 @@ def covariance_over(
     return estimated_matrix(estimated, position)
 
 
-def own_less(own: Array, h: Any, m: Array, v: Array) -> Float[Array, " d"] | Float[Array, "d d"]:
+def own_less(
+    own: MatrixOrDiagonal, h: Any, m: MatrixOrDiagonal, v: MatrixOrDiagonal
+) -> MatrixOrDiagonal:
     """`own - h^2 M V M'`, the diagonal alone where all of it is diagonal."""
     if own.ndim == m.ndim == v.ndim == 1:
         return own - h**2 * m * v * m
@@ -176,7 +184,9 @@ def own_less(own: Array, h: Any, m: Array, v: Array) -> Float[Array, " d"] | Flo
     return dense(own) - h**2 * product(product(m, dense(v).astype(m.dtype)), m.T)
 
 
-def heat_of(d: Array, g: Array, v: Array | None, h: Any, temperature: Any) -> Array:
+def heat_of(
+    d: MatrixOrDiagonal, g: Float[Array, " d"], v: MatrixOrDiagonal | None, h: Any, temperature: Any
+) -> Float[Array, ""]:
     """`h g' D g / 2d`, less what is subtracted of V: at most T, of matrices in the mean."""
     heat = h * product(g, times(d, g)) / (2 * len(g))
     if v is None:
@@ -185,7 +195,7 @@ def heat_of(d: Array, g: Array, v: Array | None, h: Any, temperature: Any) -> Ar
     return heat - jnp.mean(jnp.minimum(h * lost / 2, temperature))
 
 
-def noise_of(key: Any, covariance: Array) -> tuple[Array, Array]:
+def noise_of(key: Any, covariance: MatrixOrDiagonal) -> tuple[Float[Array, " d"], Int[Array, ""]]:
     """N(0, covariance), the matrix or its diagonal, and how many eigenvalues are set to zero."""
     variances, basis = (covariance, None) if covariance.ndim == 1 else eigen(covariance)
     xi = normal(key, variances.shape, variances.dtype)

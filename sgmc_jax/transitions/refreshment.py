@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _tree
 from .._checks import schedule
@@ -32,6 +32,6 @@ class MomentumRefreshment(Transition):
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
     random: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         momentum = _tree.scale(jnp.sqrt(self.temperature), phase.space.normal(key, phase.position))
         return phase._replace(momentum=momentum)

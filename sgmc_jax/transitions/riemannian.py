@@ -16,7 +16,7 @@ from ..arrays import product
 from ..random import normal
 from ..spaces import Space
 from .noise import NoiseCovariance, add_counts, check_left, known_covariance
-from .position_matrix import Divergence, PositionMatrix, dense, times
+from .position_matrix import Divergence, MatrixOrDiagonal, PositionMatrix, dense, times
 from .recipe import check_one_covariance, covariance_over, noise_of, own_less
 from .transition import Phase, Transition
 
@@ -72,7 +72,7 @@ class RiemannianMomentum(Transition):
     """
 
     metric: InverseMetric = eqx.field(converter=of_kind("metric", InverseMetric))
-    friction: Array = eqx.field(converter=scalar("friction"))
+    friction: Float[Array, ""] = eqx.field(converter=scalar("friction"))
     gamma: Divergence = eqx.field(converter=of_kind("gamma", Divergence), default=Divergence())
     noise_covariance: NoiseCovariance = known_covariance()
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
@@ -81,7 +81,7 @@ class RiemannianMomentum(Transition):
     straight: ClassVar[bool] = True
     corrects: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         v, unravel = ravel_pytree(phase.momentum)
         key, gamma_key = jax.random.split(key) if self.gamma.how == "jvp" else (key, None)
         root = self.metric.root(phase.position)
@@ -101,11 +101,13 @@ class RiemannianMomentum(Transition):
         momentum = unravel(v + h.astype(v.dtype) * force + noise)
         return phase._replace(momentum=momentum, clipped=add_counts(phase.clipped, clipped))
 
-    def _product(self, position: Position, z: Array) -> Float[Array, " d"]:
+    def _product(self, position: Position, z: Float[Array, " d"]) -> Float[Array, " d"]:
         """`R' z`."""
         return times(self.metric.root(position).T, z)
 
-    def _noise_covariance(self, root: Array, v: Array, h: Any) -> Array:
+    def _noise_covariance(
+        self, root: MatrixOrDiagonal, v: MatrixOrDiagonal, h: Any
+    ) -> MatrixOrDiagonal:
         scale = 2 * h * self.friction * self.temperature
         own = root**2 if root.ndim == 1 else product(root, root.T)
         return own_less(scale * own, h, root.T, v)
@@ -140,7 +142,7 @@ class RiemannianFlow(Transition):
     moves: ClassVar[bool] = True
     straight: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         x, unravel = ravel_pytree(phase.position)
         v, _ = ravel_pytree(phase.momentum)
         moved = x + h.astype(x.dtype) * times(self.metric.root(phase.position), v.astype(x.dtype))

@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .._checks import scalar
 from .._types import Position
@@ -34,13 +34,13 @@ class Thermostat(Transition):
         the rounding is ours.
     """
 
-    start: Array = eqx.field(converter=scalar("start"))
+    start: Float[Array, ""] = eqx.field(converter=scalar("start"))
 
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
         start = self.start.astype(jnp.result_type(*jax.tree.leaves(position)))
         return {"thermostat": start, "thermostat_rest": jnp.zeros_like(start)}
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         energy = phase.space.squared_norm(phase.position, phase.momentum)
         dim = phase.space.dim(phase.position)
         excess = energy / dim - 1 if dim else jnp.zeros_like(energy)  # of points nothing moves

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .._checks import scalar
 from .._types import Position
@@ -56,7 +56,7 @@ class GammaTotal(_Total):
     random: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         def total(x: Array, a: Array) -> Array:
             return jnp.sum(jnp.broadcast_to(a, x.shape).astype(x.dtype), axis=-1)
 
@@ -76,9 +76,9 @@ class FixedTotal(_Total):
         [2.0, 6.0]
     """
 
-    total: Array = eqx.field(converter=scalar("total"))
+    total: Float[Array, ""] = eqx.field(converter=scalar("total"))
 
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         log_totals = jax.tree.map(
             lambda x: jnp.full(x.shape[:-1], jnp.log(self.total), x.dtype), phase.position
         )

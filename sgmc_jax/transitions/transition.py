@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks, _returned
 from .._types import Position
@@ -83,7 +83,7 @@ class Transition(eqx.Module):
         given = self.noise_covariance
         return given is not None and given.eigenvalues is not None
 
-    def at(self, count: Array) -> Transition:
+    def at(self, count: Int[Array, ""]) -> Transition:
         """The piece as it is at a step: with its temperature, where that is a schedule."""
         if not callable(self.temperature):
             return self
@@ -98,10 +98,12 @@ class Transition(eqx.Module):
         return {}
 
     @abstractmethod
-    def __call__(self, key: Any, phase: Phase, h: Array, field: PyTree | None) -> Phase:
+    def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         """The phase a time `h` later."""
 
-    def excess(self, phase: Phase, h: Array, field: PyTree | None) -> Array | None:
+    def excess(
+        self, phase: Phase, h: Float[Array, ""], field: PyTree | None
+    ) -> Float[Array, ""] | None:
         """By how much a step from this phase heats a chain without momenta, if that is known."""
         return None
 
