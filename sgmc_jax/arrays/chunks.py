@@ -7,12 +7,14 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array
+from jaxtyping import Array, Float, Num
 
 _CHUNK = 2**19  # numbers in a chunk's temporary, which should stay in the cache
 
 
-def over_chunks(step: Callable, n: int, width: int, carry: Array) -> Array:
+def over_chunks(
+    step: Callable, n: int, width: int, carry: Num[Array, "*shape"]
+) -> Num[Array, "*shape"]:
     """`step(carry, start, size)` over all rows: a loop over whole chunks, then the rest.
 
     Example:
@@ -27,7 +29,9 @@ def over_chunks(step: Callable, n: int, width: int, carry: Array) -> Array:
     return step(carry, whole * size, n % size) if n % size else carry
 
 
-def columns_by_chunks(function: Callable, rows: Array, num_rows: int, width: int) -> Array:
+def columns_by_chunks(
+    function: Callable, rows: Float[Array, "n d"], num_rows: int, width: int
+) -> Float[Array, "k n"]:
     """`function(rows) -> (num_rows, n)`, called on chunks; it needs `width` numbers a row.
 
     Example:
@@ -37,7 +41,7 @@ def columns_by_chunks(function: Callable, rows: Array, num_rows: int, width: int
         [[1.0, 3.0], [2.0, 4.0]]
     """
 
-    def fill(out: Array, start: Any, size: int) -> Array:
+    def fill(out: Float[Array, "k n"], start: Any, size: int) -> Float[Array, "k n"]:
         part = function(lax.dynamic_slice_in_dim(rows, start, size))
         return lax.dynamic_update_slice_in_dim(out, part, start, axis=1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from .products import product
 
@@ -39,14 +39,16 @@ def expm(a: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
 
 
 @jax.custom_jvp
-def _less_unit(a: Array) -> Array:
+def _less_unit(a: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
     """exp(A) - I."""
     f, squarings = _taylor(a)
     return lax.fori_loop(0, squarings, lambda i, f: _square(f), f)
 
 
 @_less_unit.defjvp
-def _derivative(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+def _derivative(
+    primals: tuple, tangents: tuple
+) -> tuple[Float[Array, "*b n n"], Float[Array, "*b n n"]]:
     """A loop of unknown length has no reverse derivative: this one has the most, and skips."""
 
     def skipping(a):
@@ -57,7 +59,7 @@ def _derivative(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
     return jax.jvp(skipping, primals, tangents)
 
 
-def _taylor(a: Array) -> tuple[Array, Array]:
+def _taylor(a: Float[Array, "*b n n"]) -> tuple[Float[Array, "*b n n"], Int[Array, ""]]:
     """exp(A / 2^s) - I, and s."""
     small = (jnp.finfo(a.dtype).eps * 362_880 / 8) ** (1 / 9)  # |R| < |A|^9 / 9! (1 + ...)
     norm = lax.stop_gradient(jnp.max(jnp.sum(jnp.abs(a), axis=-2), initial=0.0))
@@ -71,5 +73,5 @@ def _taylor(a: Array) -> tuple[Array, Array]:
     return a + (a2 / 2 + (a3 / 6 + product(a4, high))), squarings.astype(jnp.int32)
 
 
-def _square(f: Array) -> Array:
+def _square(f: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
     return 2 * f + product(f, f)

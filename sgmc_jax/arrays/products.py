@@ -6,14 +6,14 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Num
 
 from .chunks import over_chunks
 
 _FEW = 2  # sets of weights for which a copy of the rows each costs less than all outer products
 
 
-def real_array(x: Any) -> Array:
+def real_array(x: Any) -> Float[Array, "..."]:
     """The array in a floating dtype, float32 or wider.
 
     Example:
@@ -25,7 +25,7 @@ def real_array(x: Any) -> Array:
     return x.astype(jnp.promote_types(x.dtype, jnp.float32) if floating else jnp.result_type(float))
 
 
-def product(a: Array, b: Array) -> Array:
+def product(a: Num[Array, "..."], b: Num[Array, "..."]) -> Num[Array, "..."]:
     """The matrix product in full precision, which accelerators do not give unasked.
 
     Example:
@@ -46,7 +46,7 @@ def squared_distances(a: Float[Array, "k d"], b: Float[Array, "n d"]) -> Float[A
     return jnp.maximum(squares - 2 * product(a, b.T), 0)
 
 
-def weighted_sum(weight: Float[Array, " n"], rows: Float[Array, "n ..."]) -> Array:
+def weighted_sum(weight: Float[Array, " n"], rows: Float[Array, "n *d"]) -> Float[Array, "*d"]:
     """sum_n w_n x_n in full precision.
 
     Example:
@@ -56,7 +56,7 @@ def weighted_sum(weight: Float[Array, " n"], rows: Float[Array, "n ..."]) -> Arr
     return jnp.tensordot(weight, rows, 1, precision=lax.Precision.HIGHEST)
 
 
-def outer_products(weights: Array, rows: Float[Array, "n d"]) -> Float[Array, "k d d"]:
+def outer_products(weights: Num[Array, "k n"], rows: Float[Array, "n d"]) -> Float[Array, "k d d"]:
     """The sums over n of w_kn x_n x_n': a product each for few k, else one a chunk of rows.
 
     Example:
@@ -68,7 +68,7 @@ def outer_products(weights: Array, rows: Float[Array, "n d"]) -> Float[Array, "k
     if weights.shape[0] <= _FEW:
         return product((weights[:, :, None] * rows).mT, rows)
 
-    def add(total: Array, start: Any, size: int) -> Array:
+    def add(total: Float[Array, "k e"], start: Any, size: int) -> Float[Array, "k e"]:
         x = lax.dynamic_slice_in_dim(rows, start, size)
         w = lax.dynamic_slice_in_dim(weights, start, size, axis=1)
         return total + product(w, (x[:, :, None] * x[:, None, :]).reshape(size, d * d))

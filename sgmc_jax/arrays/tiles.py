@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree, Shaped
 
 _TILES, _SMALLEST, _LARGEST = 128, 16, 1024  # about so many tiles; items in one
 
@@ -66,7 +66,9 @@ class Tiles(NamedTuple):
 
         return jax.tree.map(leaf, of_tile)
 
-    def untile(self, x: Array, like: Array) -> Array:
+    def untile(
+        self, x: Shaped[Array, "tiles size *d"], like: Shaped[Array, "n *d"]
+    ) -> Shaped[Array, "n *d"]:
         """The inverse of `take`: every item's row, and that of `like` for items in no tile."""
         index = jnp.where(self.real, self.index, like.shape[0])
         return like.at[index].set(x, mode="drop", unique_indices=False)
@@ -77,7 +79,7 @@ def _tile_size(n: int) -> int:
     return min(max(1 << max((n // _TILES).bit_length() - 1, 0), _SMALLEST), _LARGEST)
 
 
-def _stable_order(labels: Array, num_labels: int) -> Any:
+def _stable_order(labels: Int[Array, " n"], num_labels: int) -> Any:
     """`argsort`, by a sort of one word an item where label and index fit one: 4 times faster."""
     n = labels.shape[0]
     if (num_labels + 1) * n >= 2**32:

@@ -2,16 +2,20 @@
 
 from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 from jax import lax
+from jaxtyping import Array, Bool, Float, Int, UInt32
 
-Attempt = Callable[[jax.Array, jax.Array | int, jax.Array], jax.Array]
+Attempt = Callable[
+    [UInt32[Array, " m"], UInt32[Array, ""] | int, Float[Array, " m"]], Float[Array, " m"]
+]
 
 _FEW = 512
 
 
-def first_accepted(first: jax.Array, attempt: Attempt, parameter: jax.Array) -> jax.Array:
+def first_accepted(
+    first: Float[Array, " n"], attempt: Attempt, parameter: Float[Array, " n"]
+) -> Float[Array, " n"]:
     """Value of the first accepted attempt of every lane, shape (n,).
 
     `attempt(lane, round, parameter)` is a pure function that returns NaN where it rejects, and
@@ -51,7 +55,7 @@ def _finish(value, attempt, lane, parameter):
     return lax.while_loop(lambda carry: _unfinished(carry[0]), again, start)[0]
 
 
-def flagged(mask: jax.Array, size: int) -> jax.Array:
+def flagged(mask: Bool[Array, " n"], size: int) -> Int[Array, " size"]:
     """Positions of at most `size` flagged lanes, padded by values of at least n.
 
     Packs 32 lanes into a word, so that the prefix sum runs over n / 32 counts: five times
@@ -73,7 +77,7 @@ def flagged(mask: jax.Array, size: int) -> jax.Array:
     return jnp.where(slot < end[-1], position, n + slot)
 
 
-def _select_bit(word: jax.Array, rank: jax.Array) -> jax.Array:
+def _select_bit(word: UInt32[Array, " k"], rank: Int[Array, " k"]) -> Int[Array, " k"]:
     """Place of the set bit of the given rank (from 0) in each 32-bit word."""
     place = jnp.zeros_like(rank)
     for width in (16, 8, 4, 2, 1):

@@ -2,12 +2,13 @@
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from .. import _checks
 
 
-def accept(key: jax.Array, log_ratio: Float[Array, "*n"]) -> Bool[Array, "*n"]:
+def accept(key: jax.Array, log_ratio: ArrayLike) -> Bool[Array, "..."]:
     """True with probability min(1, exp(log_ratio)), for each entry; never where that is NaN.
 
     Example:

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, UInt32
+from jaxtyping import Array, Int, Integer, UInt32
 
 _ROUNDS = 8
 SMALL = 256  # below this a Feistel network is visibly biased, and a sort is cheap
@@ -43,8 +43,12 @@ def random_subset(
 
 
 def permute(
-    words: UInt32[Array, "8"], index: Array, size: Any, bound: int | None = None, least: int = 0
-) -> Array:
+    words: UInt32[Array, "8"],
+    index: Integer[Array, "*n"],
+    size: Any,
+    bound: int | None = None,
+    least: int = 0,
+) -> Int[Array, "*n"]:
     """The value of a keyed permutation of `range(size)` at each index, as int32.
 
     An unbalanced Feistel network on the near-tight domain a 2^b >= size, a = ceil(size / 2^b),
@@ -78,7 +82,9 @@ def permute(
     return jax.lax.cond(size > SMALL, walked, sort)
 
 
-def _walked(words: Array, index: Array, size: Any, low_bits: Any) -> Array:
+def _walked(
+    words: UInt32[Array, "8"], index: Integer[Array, "*n"], size: Any, low_bits: Any
+) -> Int[Array, "*n"]:
     """The network's values, and of those past the range the next on their cycle inside."""
     size = jnp.asarray(size, jnp.uint32)
     high = jnp.maximum((size + jnp.uint32((1 << low_bits) - 1)) >> low_bits, 1)
@@ -109,7 +115,7 @@ def _traced_low_bits(size: UInt32[Array, ""]) -> UInt32[Array, ""]:
     return bits[jnp.argmin(jnp.where(wide_enough, past, jnp.uint32(2**32 - 1)))]
 
 
-def _sorted(words: Array, size: Any, bound: int) -> Array:
+def _sorted(words: UInt32[Array, "8"], size: Any, bound: int) -> Int[Array, " bound"]:
     value = jnp.arange(bound, dtype=jnp.uint32)
     for word in words:
         value = _hash(value ^ word)
@@ -117,7 +123,9 @@ def _sorted(words: Array, size: Any, bound: int) -> Array:
     return jnp.argsort(value).astype(jnp.int32)
 
 
-def _network(words: Array, value: Array, high: Array, low_bits: int) -> Array:
+def _network(
+    words: UInt32[Array, "8"], value: UInt32[Array, "*n"], high: UInt32[Array, ""], low_bits: Any
+) -> UInt32[Array, "*n"]:
     left, right = value >> low_bits, value & jnp.uint32((1 << low_bits) - 1)
     for i in range(0, _ROUNDS, 2):
         # multiply-high: a 16-bit hash times `high` < 2^16, so that the product fits 32 bits
@@ -127,7 +135,7 @@ def _network(words: Array, value: Array, high: Array, low_bits: int) -> Array:
     return (left << low_bits) | right
 
 
-def _hash(x: Array) -> Array:
+def _hash(x: UInt32[Array, "*n"]) -> UInt32[Array, "*n"]:
     x = x * jnp.uint32(0x9E3779B1)
     x = (x ^ (x >> 15)) * jnp.uint32(0x85EBCA77)
     return x ^ (x >> 13)

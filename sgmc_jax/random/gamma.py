@@ -87,7 +87,7 @@ def _draw(key, k):
     return jnp.where(valid, d.reshape(k.shape), jnp.nan), rest.reshape(k.shape)
 
 
-def gamma_parts(keys, k: jax.Array) -> tuple[jax.Array, jax.Array]:
+def gamma_parts(keys, k: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """Positive d and finite r, shape (n,), with d exp(r) ~ Gamma(k): two cipher keys, k > 0."""
     small = k < 1
     d = jnp.where(small, k + 1, k) - 1 / 3
@@ -113,7 +113,7 @@ def _marsaglia_tsang(key, lane, count, d, only_certain=False):
     return jnp.where(accept, 3 * jnp.log1p(t), jnp.nan)
 
 
-def _log1p_remainder(t: jax.Array) -> jax.Array:
+def _log1p_remainder(t: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """log(1+t) - t + t^2/2 - t^3/3 without cancellation; NaN for t < -1."""
     series = jnp.zeros_like(t)
     for n in range(13, 3, -1):

@@ -6,7 +6,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Int32
+from jaxtyping import Array, Float, Int32
 
 from .. import _checks
 from ..special import phi
@@ -73,7 +73,7 @@ def _draw(key, rate):
     return jnp.where(usable, count, -1)
 
 
-def poisson_parts(key, rate: jax.Array) -> tuple[jax.Array, jax.Array]:
+def poisson_parts(key, rate: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """Whole numbers, as floats of shape (n,), whose sum is Poisson: one cipher key, rate >= 0.
 
     They are kept apart because their sum need not be exact in float32.

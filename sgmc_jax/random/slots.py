@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, UInt
 
 from .gamma import log_gamma
 from .words import normal, uniform, word_keys, word_pair
@@ -29,7 +29,7 @@ def slot_uniform(key: Any, shape: tuple[int, ...], dtype: Any) -> Float[Array, "
     return drawn if dtype == wide else jnp.maximum(drawn, jnp.finfo(dtype).tiny)
 
 
-def _words(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+def _words(key: Any, shape: tuple[int, ...], dtype: Any) -> UInt[Array, "..."]:
     size = math.prod(shape)
     lane = jnp.arange((size + 1) // 2, dtype=jnp.uint32)
     (cipher,) = word_keys(key, 1)

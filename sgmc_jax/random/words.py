@@ -4,18 +4,22 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Array, Float, Integer, UInt, UInt32
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
-def word_keys(key: jax.Array, count: int) -> list[tuple[jax.Array, jax.Array]]:
+def word_keys(key: jax.Array, count: int) -> list[tuple[UInt32[Array, ""], UInt32[Array, ""]]]:
     """Derive `count` cipher keys, of two 32-bit words each, from a JAX key of any kind."""
     bits = jax.random.bits(key, (count, 2), jnp.uint32)
     return [(bits[i, 0], bits[i, 1]) for i in range(count)]
 
 
-def threefry(key: tuple[jax.Array, jax.Array], x0: jax.Array, x1: jax.Array):
+def threefry(
+    key: tuple[UInt32[Array, ""], UInt32[Array, ""]],
+    x0: UInt32[Array, "*n"],
+    x1: UInt32[Array, "*n"],
+) -> tuple[UInt32[Array, "*n"], UInt32[Array, "*n"]]:
     """Threefry 2x32 with 20 rounds (Salmon et al., 2011), unrolled so that XLA fuses it."""
     schedule = (*key, key[0] ^ key[1] ^ jnp.uint32(0x1BD11BDA))
     x0, x1 = x0 + schedule[0], x1 + schedule[1]
@@ -28,7 +32,9 @@ def threefry(key: tuple[jax.Array, jax.Array], x0: jax.Array, x1: jax.Array):
     return x0, x1
 
 
-def word_pair(key, lane: jax.Array, count: jax.Array | int, dtype: DTypeLike):
+def word_pair(
+    key, lane: UInt32[Array, "*n"], count: Integer[Array, "..."] | int, dtype: DTypeLike
+) -> tuple[UInt[Array, "*n"], UInt[Array, "*n"]]:
     """Two words a lane, as wide as `dtype`, for the `count`-th use of this key by the lane."""
     count = jnp.asarray(count, jnp.uint32)
     if dtype == jnp.float32:
@@ -41,37 +47,37 @@ def word_pair(key, lane: jax.Array, count: jax.Array | int, dtype: DTypeLike):
     return wide(0), wide(1)
 
 
-def word(key, lane: jax.Array, dtype: DTypeLike) -> jax.Array:
+def word(key, lane: UInt32[Array, "*n"], dtype: DTypeLike) -> UInt[Array, "*n"]:
     """One word a lane, as wide as `dtype`: of a narrow one, the first half of the cipher text."""
     pair = threefry(key, lane, jnp.zeros_like(lane))
     return pair[0] if dtype == jnp.float32 else _joined(pair)
 
 
-def _joined(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
+def _joined(pair: tuple[UInt32[Array, "*n"], UInt32[Array, "*n"]]) -> UInt[Array, "*n"]:
     high, low = pair
     return (high.astype(jnp.uint64) << jnp.uint64(32)) | low.astype(jnp.uint64)
 
 
-def low_byte(word: jax.Array, dtype: DTypeLike) -> jax.Array:
+def low_byte(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
     """The eight bits of a word that `symmetric` and `normal` leave unused."""
     return (word & word.dtype.type(0xFF)).astype(jnp.int32).astype(dtype)
 
 
-def uniform(word: jax.Array, dtype: DTypeLike) -> jax.Array:
+def uniform(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
     """Uniform on (0, 1], fine near 0: 2**-32 in float32."""
     drop, signed = (1, jnp.int32) if dtype == jnp.float32 else (11, jnp.int64)
     kept = lax.shift_right_logical(word, word.dtype.type(drop)).astype(signed).astype(dtype)
     return (kept + 0.5) * 2.0 ** (drop - jnp.iinfo(signed).bits)
 
 
-def symmetric(word: jax.Array, dtype: DTypeLike) -> jax.Array:
+def symmetric(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
     """Uniform on (-1, 1), symmetric, never 0 nor an end point."""
     drop, signed = (8, jnp.int32) if dtype == jnp.float32 else (11, jnp.int64)
     kept = lax.shift_right_arithmetic(lax.bitcast_convert_type(word, signed), signed(drop))
     return (kept.astype(dtype) + 0.5) * 2.0 ** (drop + 1 - jnp.iinfo(signed).bits)
 
 
-def normal(word: jax.Array, dtype: DTypeLike) -> jax.Array:
+def normal(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
     """Standard normal by inversion, never exactly 0."""
     return 2.0**0.5 * lax.erf_inv(symmetric(word, dtype))
 
@@ -85,7 +91,7 @@ def item_uniforms(
 
 
 def slot_item_uniforms(
-    cipher: tuple[jax.Array, jax.Array],
+    cipher: tuple[UInt32[Array, ""], UInt32[Array, ""]],
     capacity: int,
     index: Integer[Array, " n"],
     dtype: DTypeLike,
