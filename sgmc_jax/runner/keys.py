@@ -16,9 +16,9 @@ from .._types import Keys
 class Roots(NamedTuple):
     """The raw keys that a run's random numbers descend from."""
 
-    init: Array
-    noise: Array
-    batch: Array
+    init: Array | np.ndarray
+    noise: Array | np.ndarray
+    batch: Array | np.ndarray
 
 
 def roots_of(key: Any) -> tuple[Roots, str]:
@@ -31,7 +31,7 @@ def roots_of(key: Any) -> tuple[Roots, str]:
     return Roots(*raw), str(jax.random.key_impl(key))
 
 
-def root(raw: Array, chain: Any, impl: str) -> Any:
+def root(raw: Any, chain: Any, impl: str) -> Any:
     """The key of one chain."""
     return jax.random.fold_in(jax.random.wrap_key_data(raw, impl=impl), chain)
 

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from .. import _checks, _tree
 from .._functions import must_take
@@ -42,7 +42,7 @@ class Start:
     """
 
     def __init__(
-        self, position: Any, axis: Any, num_chains: int | None, root: jax.Array, impl: str
+        self, position: Any, axis: Any, num_chains: int | None, root: Array | np.ndarray, impl: str
     ):
         self.run, self.num_chains, self.num_steps = None, num_chains, 0
         self.function: Callable | None = None
@@ -105,7 +105,7 @@ def _is_function(position: Any) -> bool:
     return True
 
 
-def _keys(root: jax.Array, impl: str, num: int) -> Any:
+def _keys(root: Array | np.ndarray, impl: str, num: int) -> Any:
     key = root_key(root, 2**31 - 1, impl)
     return jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(num))
 
