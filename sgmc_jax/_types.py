@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.core
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from . import _tree
 from ._functions import as_function
@@ -165,11 +165,11 @@ class Kernel(eqx.Module):
             shards=True if holds_collective(self) else None,
         )
 
-    def finite(self, state: Any) -> Array:
+    def finite(self, state: Any) -> Bool[Array, ""]:
         """Whether the chain may go on: whether all that shards have in common is finite."""
         return _tree.all_finite(shared_part(state.position))
 
-    def weight(self, info: Any, state: Any) -> Array | None:
+    def weight(self, info: Any, state: Any) -> Float[Array, "..."] | None:
         """What a step that led to `state` counts for in an average over steps, its step size, or
         `None` for one."""
         return None

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
 _HINT = "; the parts of a list are leaves: make an array of it by np.asarray"
 
@@ -35,7 +35,7 @@ class Collective(eqx.Module):
     axis: str | None = eqx.field(static=True, default=None)
     size: int = eqx.field(static=True, default=1)
 
-    def index(self) -> Array:
+    def index(self) -> Int[Array, ""]:
         """The index of this shard."""
         return jnp.zeros((), jnp.int32) if self.axis is None else jax.lax.axis_index(self.axis)
 
@@ -137,7 +137,7 @@ class Shard(NamedTuple):
         return leading_axis(self.items)
 
     @property
-    def mask(self) -> Array:
+    def mask(self) -> Bool[Array, " n"]:
         """True for real items, False for padding."""
         return jnp.arange(self.capacity) < self.size
 

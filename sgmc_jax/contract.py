@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Inexact, Int, PyTree
 
 
 class Cost(NamedTuple):
@@ -109,8 +109,8 @@ class SlotInfo(NamedTuple):
         2
     """
 
-    active: Array
-    overflow: Array
+    active: Int[Array, ""]
+    overflow: Bool[Array, ""]
 
 
 def slot_infos(info: PyTree) -> list[SlotInfo]:
@@ -118,7 +118,7 @@ def slot_infos(info: PyTree) -> list[SlotInfo]:
     return list(filter(_is_slot_info, jax.tree.leaves(info, is_leaf=_is_slot_info)))
 
 
-def overflowed(info: PyTree) -> Array:
+def overflowed(info: PyTree) -> Bool[Array, ""]:
     """Whether any kernel ran out of slots, in any of the steps."""
     flags = [jnp.any(slots.overflow) for slots in slot_infos(info)]
     return jnp.any(jnp.stack(flags)) if flags else jnp.zeros((), bool)
@@ -148,11 +148,11 @@ def merge_infos(infos: PyTree) -> PyTree:
     return jax.tree.map(lambda rule, x: merge[rule](x), merge_rules(infos), infos)
 
 
-def merge_running(merged: PyTree, info: PyTree, step: Array) -> PyTree:
+def merge_running(merged: PyTree, info: PyTree, step: Int[Array, ""]) -> PyTree:
     """The infos of `step` steps as one, and that of one step more."""
     share = 1 / (step + 1)
 
-    def mean(old: Array, x: Array) -> Array:
+    def mean(old: Inexact[Array, "*n"], x: Inexact[Array, "*n"]) -> Inexact[Array, "*n"]:
         within = old + (x - old) * share.astype(x.dtype)
         within = jnp.where(jnp.isinf(old) | jnp.isinf(x), old + x, within)  # inf stays inf
         return jnp.where(step == 0, x, within)

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from . import _checks, _returned, _tree
 from ._functions import as_function, must_take
@@ -116,7 +116,9 @@ def _spread(name: str, value: PyTree, x: Position) -> PyTree:
     return jax.tree.map(lambda value, x: value.astype(x.dtype), value, x)
 
 
-def _folded(x: Array, low: Array, high: Array) -> Array:
+def _folded(
+    x: Float[Array, "*n"], low: Float[Array, "..."], high: Float[Array, "..."]
+) -> Float[Array, "*n"]:
     """x in the image of repeated reflections at `low` and `high`; an infinite one has none."""
     width = jnp.where(jnp.isfinite(high - low), high - low, 1)
     away = jnp.abs(jnp.mod(x - low, 2 * width) - width)
@@ -143,7 +145,7 @@ class Ball(ConvexSet):
         [1.2, 1.6]
     """
 
-    radius: Array = eqx.field(converter=_checks.scalar("radius"))
+    radius: Float[Array, ""] = eqx.field(converter=_checks.scalar("radius"))
     centre: PyTree = eqx.field(converter=_checks.real_tree("centre"), default=0.0)
 
     def __check_init__(self):

@@ -46,7 +46,7 @@ class Mirror(eqx.Module):
         """The position whose dual coordinates are `y`."""
 
     @abstractmethod
-    def log_element(self, y: Dual) -> Array:
+    def log_element(self, y: Dual) -> Float[Array, ""]:
         """log |dx / dy|, one number, up to a constant."""
 
     def check(self, x: Position) -> None:
@@ -77,7 +77,7 @@ class PositiveMirror(Mirror):
     def primal(self, y: Dual) -> Position:
         return jax.tree.map(lambda y: _above_zero(jnp.exp(y)), y)
 
-    def log_element(self, y: Dual) -> Array:
+    def log_element(self, y: Dual) -> Float[Array, ""]:
         return _total(y)
 
     def check(self, x: Position) -> None:
@@ -108,7 +108,7 @@ class SimplexMirror(Mirror):
     def primal(self, y: Dual) -> Position:
         return jax.tree.map(lambda y: _above_zero(jax.nn.softmax(_padded(y), axis=-1)), y)
 
-    def log_element(self, y: Dual) -> Array:
+    def log_element(self, y: Dual) -> Float[Array, ""]:
         return _total(jax.tree.map(lambda y: jax.nn.log_softmax(_padded(y), axis=-1), y))
 
     def check(self, x: Position) -> None:
@@ -117,7 +117,7 @@ class SimplexMirror(Mirror):
             _checks.probabilities(where, leaf)
 
 
-def _above_zero(x: Array) -> Array:
+def _above_zero(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """What rounding takes to 0 as the least normal number, of finite logarithm and gradients.
 
     Subnormal numbers, which CPUs flush to 0 and GPUs keep, have reciprocals that are infinite.
@@ -130,7 +130,7 @@ def _padded(y: Float[Array, "*b d"]) -> Float[Array, "*b K"]:
     return jnp.concatenate([y, jnp.zeros_like(y[..., :1])], axis=-1)
 
 
-def _total(tree: Any) -> Array:
+def _total(tree: Any) -> Float[Array, ""]:
     return sum((jnp.sum(leaf) for leaf in jax.tree.leaves(tree)), jnp.zeros(()))
 
 

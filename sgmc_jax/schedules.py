@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from . import _checks
 from ._checks import scalar
@@ -41,9 +41,9 @@ class PolynomialDecay(eqx.Module):
         and Carin (2015) for 1/3.
     """
 
-    scale: Array = eqx.field(converter=scalar("scale"))
-    offset: Array = eqx.field(converter=scalar("offset"), default=1.0)
-    power: Array = eqx.field(converter=scalar("power"), default=1 / 3)
+    scale: Float[Array, ""] = eqx.field(converter=scalar("scale"))
+    offset: Float[Array, ""] = eqx.field(converter=scalar("offset"), default=1.0)
+    power: Float[Array, ""] = eqx.field(converter=scalar("power"), default=1 / 3)
 
     def __check_init__(self):
         for name in ("scale", "offset", "power"):
@@ -51,7 +51,7 @@ class PolynomialDecay(eqx.Module):
         if _checks.certainly(lambda power: power > 1, self.power):
             raise ValueError(f"power must be at most 1, got {self.power}")
 
-    def __call__(self, count: Array | int) -> Array:
+    def __call__(self, count: Int[Array, "*n"] | int) -> Float[Array, "*n"]:
         return self.scale * (self.offset + count) ** -self.power
 
 
@@ -90,9 +90,9 @@ class Cyclical(eqx.Module):
         1 and algorithm 1, with the length of a cycle in place of the numbers of steps and cycles.
     """
 
-    initial: Array = eqx.field(converter=scalar("initial"))
+    initial: Float[Array, ""] = eqx.field(converter=scalar("initial"))
     cycle_length: int = eqx.field(static=True)
-    exploration: Array = eqx.field(converter=scalar("exploration"), default=0.0)
+    exploration: Float[Array, ""] = eqx.field(converter=scalar("exploration"), default=0.0)
 
     def __check_init__(self):
         _checks.positive("initial", self.initial)
@@ -101,10 +101,10 @@ class Cyclical(eqx.Module):
         if _checks.certainly(lambda share: share >= 1, self.exploration):
             raise ValueError(f"exploration must be below 1, got {self.exploration}")
 
-    def __call__(self, count: Array | int) -> Array:
+    def __call__(self, count: Int[Array, "*n"] | int) -> Float[Array, "*n"]:
         return self.initial / 2 * (jnp.cos(jnp.pi * self._turn(count)) + 1)
 
-    def temperature(self, count: Array | int) -> Array:
+    def temperature(self, count: Int[Array, "*n"] | int) -> Float[Array, "*n"]:
         """0 in the search, 1 in the rest of a cycle."""
         # of whole numbers: a share of a cycle is rounded, in several ways
         first = jnp.ceil(self.exploration * self.cycle_length - 1e-4)
@@ -128,6 +128,6 @@ class Cyclical(eqx.Module):
         last = last + begun
         return np.where(self.temperature(jnp.asarray(last)) > 0, last // self.cycle_length, -1)
 
-    def _turn(self, count: Any) -> Array:
+    def _turn(self, count: Any) -> Float[Array, "..."]:
         """The share of its cycle that lies before a step."""
         return jnp.asarray(count) % self.cycle_length / self.cycle_length

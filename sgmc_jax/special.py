@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import digamma, polygamma, xlogy
 from jax.typing import ArrayLike
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
 from . import _checks
 from .bessel import bessel_ratio, log_bessel_i, log_bessel_series
@@ -35,7 +35,7 @@ _SERIES_FROM = 16.0  # from which on three terms of digamma's series have all di
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
 
-def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
+def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Float[Array, "..."]:
     """The logarithm of the rising factorial, log Gamma(x + n) - log Gamma(x).
 
     The two logarithms would cancel (in float32 at x = 1e6, n = 1/2 their difference is 6.0, the
@@ -76,7 +76,9 @@ def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Array:
     return jnp.where(n < 0, -rising, rising)
 
 
-def _ratio(y: Array, x: Array, of_y: Array, of_x: Array) -> tuple[Array, Array]:
+def _ratio(
+    y: Float[Array, "*n"], x: Float[Array, "*n"], of_y: Bool[Array, "*n"], of_x: Bool[Array, "*n"]
+) -> tuple[Float[Array, "*n"], Float[Array, "*n"]]:
     """The logarithms of y / x, and of (y + 1) ... (y + 7) over that of x; where moved."""
     tiny = lambda z, some: some & (z < 1e-30)  # times 2^40, lest a ratio overflow
     first = lambda z, some: jnp.where(tiny(z, some), z * 2.0**40, jnp.where(some, z, 1.0))
@@ -89,7 +91,7 @@ def _ratio(y: Array, x: Array, of_y: Array, of_x: Array) -> tuple[Array, Array]:
     return log_first, jnp.log(others(y, of_y) / others(x, of_x))
 
 
-def _remainder(z: Array) -> Array:
+def _remainder(z: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """log Gamma(z) less (z - 1/2) log z - z + log(2 pi) / 2, for z >= 8, to double precision."""
     w, series = 1 / (z * z), 0.0
     for coefficient in _STIRLING[::-1]:
@@ -97,7 +99,7 @@ def _remainder(z: Array) -> Array:
     return series / z
 
 
-def digamma_step(x: Array, n: Any) -> Array:
+def digamma_step(x: Float[Array, "..."], n: Any) -> Float[Array, "..."]:
     """digamma(x + n) - digamma(x), the sum of 1 / (x + i) over i < n, for n >= 0."""
     a, b = 1 / jnp.maximum(x, _SERIES_FROM), 1 / (jnp.maximum(x, _SERIES_FROM) + n)
     # else a difference of nearly equal numbers: by digamma's series, each term's difference
@@ -106,7 +108,7 @@ def digamma_step(x: Array, n: Any) -> Array:
     return jnp.where(x < _SERIES_FROM, digamma(x + n) - digamma(x), jnp.log1p(n * a) + series)
 
 
-def trigamma_step(x: Array, n: Any) -> Array:
+def trigamma_step(x: Float[Array, "..."], n: Any) -> Float[Array, "..."]:
     """trigamma(x + n) - trigamma(x), for n >= 0."""
     a, b = 1 / jnp.maximum(x, _SERIES_FROM), 1 / (jnp.maximum(x, _SERIES_FROM) + n)
     series = (
@@ -119,7 +121,7 @@ def trigamma_step(x: Array, n: Any) -> Array:
     return jnp.where(x < _SERIES_FROM, short, -n * a * b * series)
 
 
-def log1mexp(x: ArrayLike) -> Array:
+def log1mexp(x: ArrayLike) -> Float[Array, "..."]:
     """log(1 - e^x) for x <= 0, by whichever of two forms does not cancel.
 
     Of x = log p it is log(1 - p). `jax.nn.log1mexp` has the other sign, log(1 - e^-x) for x >= 0,
@@ -149,7 +151,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _FLAT = 39.0  # the integrands below are 1 to double precision that far below their shoulder
 
 
-def exponential_integral(log_y: ArrayLike) -> Array:
+def exponential_integral(log_y: ArrayLike) -> Float[Array, "..."]:
     """E_1(y) at y = exp(log_y), the integral of e^-t / t over t > y, to a part in 1e6 or better.
 
     It takes the logarithm of y; `jax.scipy.special.exp1` takes y itself.
@@ -169,7 +171,7 @@ def exponential_integral(log_y: ArrayLike) -> Array:
     return _tail_integral(lambda s: jnp.exp(-jnp.exp(s)), log_y, _end_of_gamma(log_y))
 
 
-def incomplete_gamma_tail(log_y: ArrayLike, power: ArrayLike) -> Array:
+def incomplete_gamma_tail(log_y: ArrayLike, power: ArrayLike) -> Float[Array, "..."]:
     """Gamma(-d, y) at y = exp(log_y), the integral of t^(-1-d) e^-t over t > y, for d in (0, 1).
 
     To a part in 1e6 or better, also for small d, where it is nearly `exponential_integral`: by the
@@ -192,12 +194,12 @@ def incomplete_gamma_tail(log_y: ArrayLike, power: ArrayLike) -> Array:
     return above + jnp.exp(_FLAT * d) * jnp.expm1(-d * below) / d
 
 
-def _end_of_gamma(log_y: Array) -> Array:
+def _end_of_gamma(log_y: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """From where on exp(-e^s) is 1e-17 of exp(-y), and of its value at s = 0."""
     return jnp.log(jnp.exp(jnp.minimum(log_y, math.log(1e3))) + 40.0)
 
 
-def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Array:
+def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Float[Array, "..."]:
     """log P(k) of a Poisson law, k log r - r - log k!, in digits of its own also at large rates.
 
     In float32 the terms cancel, at r = 1e6 to a unit of the whole: where k and r are large,
@@ -231,7 +233,9 @@ def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Array:
     return jax.lax.stop_gradient(value) + (plain - jax.lax.stop_gradient(plain))
 
 
-def log_negative_binomial(count: ArrayLike, size: ArrayLike, rate: ArrayLike) -> Array:
+def log_negative_binomial(
+    count: ArrayLike, size: ArrayLike, rate: ArrayLike
+) -> Float[Array, "..."]:
     """log P(k), k ~ Poisson(l), l ~ Gamma(size, rate), in digits of its own also for large k.
 
     With n the size, N = n + k and p = rate / (1 + rate), where k and n are large,
@@ -265,12 +269,12 @@ def log_negative_binomial(count: ArrayLike, size: ArrayLike, rate: ArrayLike) ->
     return jnp.where(far, near, jnp.where(many, few, plain - jax.lax.lgamma(k + 1)))
 
 
-def deviance(x: Array, mean: Array) -> Array:
+def deviance(x: Float[Array, "..."], mean: Float[Array, "..."]) -> Float[Array, "..."]:
     """x log(x / mean) - x + mean, which is small where these are large and near each other."""
     return mean * phi((x - mean) / mean)
 
 
-def phi(y: Array) -> Array:
+def phi(y: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """(1 + y) log(1 + y) - y for y >= -1, by a series where y is small."""
     series = jnp.zeros_like(y)
     for n in range(13, 1, -1):
@@ -280,12 +284,12 @@ def phi(y: Array) -> Array:
     return jnp.where(small, series * y**2, xlogy(1 + far, 1 + far) - far)
 
 
-def log_stirling(k: Array) -> Array:
+def log_stirling(k: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """log k! - k log k + k, for k >= 8."""
     return jnp.log(2 * math.pi * k) / 2 + _remainder(k)
 
 
-def softplus_tail(x: ArrayLike, power: ArrayLike) -> Array:
+def softplus_tail(x: ArrayLike, power: ArrayLike) -> Float[Array, "..."]:
     """The integral of (1 + e^t)^-p over t > x.
 
     One power more, c = p + 1, by panels: with s = t + log c the integrand is 1 below s = -39 and 0
@@ -307,12 +311,14 @@ def softplus_tail(x: ArrayLike, power: ArrayLike) -> Array:
     )
 
 
-def _tail_integral(function: Callable, begin: Array, end: ArrayLike) -> Array:
+def _tail_integral(
+    function: Callable, begin: Float[Array, "*n"], end: ArrayLike
+) -> Float[Array, "*n"]:
     """The integral from `begin` on of a function that is 1 below -39, and 0 above `end`."""
     return jnp.maximum(-_FLAT - begin, 0) + _panels(function, jnp.clip(begin, -_FLAT, end), end)
 
 
-def _panels(function: Callable, first: Array, end: ArrayLike) -> Array:
+def _panels(function: Callable, first: Float[Array, "*n"], end: ArrayLike) -> Float[Array, "*n"]:
     """The integral of a function from `first` to `end`."""
     width = (end - first) / _PANELS
     nodes = (np.arange(_PANELS)[:, None] + (_NODES + 1) / 2).ravel().astype(first.dtype)

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from . import _checks, _returned, _tree
 from ._estimators import Estimate, Estimator
@@ -52,7 +52,7 @@ class SplittingState(NamedTuple):
     auxiliary: dict[str, PyTree]
     gradient: Any
     estimator: PyTree
-    count: Array
+    count: Int[Array, ""]
     temperature: Any = None
 
 
@@ -84,7 +84,7 @@ class SplittingInfo(NamedTuple):
         (5.0, None)
     """
 
-    gradient_norm: Array
+    gradient_norm: Float[Array, ""]
     step_size: Any = None
     clipped: Any = None
     excess_temperature: Any = None
@@ -128,9 +128,9 @@ class Splitting(Kernel):
     word: str = eqx.field(static=True)
     pieces: dict[str, Transition]
     grad: Estimator
-    step_size: Array | Callable
+    step_size: Float[Array, ""] | Callable
     space: Space
-    temperature: Array | Callable
+    temperature: Float[Array, ""] | Callable
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class Splitting(Kernel):
         state = state._replace(estimator=estimator)
         return self._with_gradient(keys._replace(noise=gradient_key), state, data)
 
-    def _draw_momentum(self, key: Any, position: Position, temperature: Array) -> PyTree:
+    def _draw_momentum(self, key: Any, position: Position, temperature: Float[Array, ""]) -> PyTree:
         return _tree.scale(jnp.sqrt(temperature), self.space.normal(key, position))
 
     def _with_gradient(self, keys: Keys, state: SplittingState, data: Data) -> SplittingState:
@@ -250,8 +250,8 @@ class Splitting(Kernel):
         return state, SplittingInfo(_norm(gradient), scheduled, clipped, excess)
 
     def _run(
-        self, keys: Keys, state: SplittingState, data: Data, h: Array, count: Array
-    ) -> tuple[Phase, Estimate | None, PyTree, Array | None]:
+        self, keys: Keys, state: SplittingState, data: Data, h: Float[Array, ""], count: Array
+    ) -> tuple[Phase, Estimate | None, PyTree, Float[Array, ""] | None]:
         """The word: where it ends, with the last estimate, its estimator's state and the heat."""
         letters = {letter: piece.at(count) for letter, piece in self.pieces.items()}
         pieces = [letters[letter] for letter in self.word]
@@ -275,7 +275,7 @@ class Splitting(Kernel):
             phase, fresh = moved, fresh and not piece.moves
         return phase, gradient, estimator, heat
 
-    def _temperature(self, count: Array) -> Array:
+    def _temperature(self, count: Int[Array, ""]) -> Float[Array, ""]:
         return _checks.scheduled("temperature", self.temperature, count)
 
     def contract(self, position: Position) -> Contract:
@@ -288,10 +288,10 @@ class Splitting(Kernel):
         free = self.space.flat and not any(piece.bounded for piece in self.pieces.values())
         return own._replace(cost=cost, subtracts=subtracts, free=free, **renewal)
 
-    def finite(self, state: SplittingState) -> Array:
+    def finite(self, state: SplittingState) -> Bool[Array, ""]:
         return _tree.all_finite((state.position, state.momentum))
 
-    def weight(self, info: SplittingInfo, state: SplittingState) -> Array | None:
+    def weight(self, info: SplittingInfo, state: SplittingState) -> Float[Array, "..."] | None:
         return info.step_size
 
     def check(self, position: Position, data: Data) -> None:
@@ -333,11 +333,13 @@ def _check_first(**schedules: Any) -> None:
             _checks.positive(f"{name}(0)", first, zero=True)
 
 
-def _norm(gradient: Estimate | None) -> Array:
+def _norm(gradient: Estimate | None) -> Float[Array, ""]:
     return jnp.zeros(()) if gradient is None else optax.tree.norm(gradient.value)
 
 
-def _excess(phase: Phase, heat: Array | None, temperature: Array) -> Array | None:
+def _excess(
+    phase: Phase, heat: Float[Array, ""] | None, temperature: Float[Array, ""]
+) -> Float[Array, ""] | None:
     """The momenta's, or that of the last letter that tells: relative to T, 0 where T = 0."""
     if phase.momentum is not None and (dim := phase.space.dim(phase.position)):
         square = phase.space.squared_norm(phase.position, phase.momentum)

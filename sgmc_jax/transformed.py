@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, Num, PyTree
 
 from . import _checks, _tree
 from ._estimators import Estimate
@@ -126,24 +126,24 @@ class Transformed(Model):
         _checks.real_position(position)
         return self._map(_inverse, position)
 
-    def log_det(self, position: Position) -> Array:
+    def log_det(self, position: Position) -> Float[Array, ""]:
         """log |det f'(z)| at unconstrained numbers z."""
         parts = [bijector.log_det(z) for bijector, z, _ in self._parts(position)]
         return sum(parts[1:], parts[0]) if parts else jnp.zeros(())
 
-    def logprior(self, position: Position) -> Array:
+    def logprior(self, position: Position) -> Float[Array, ""]:
         return self.model._logprior(self.forward(position)) + self.log_det(position)
 
-    def loglik(self, position: Position, item: PyTree) -> Array:
+    def loglik(self, position: Position, item: PyTree) -> Float[Array, ""]:
         return self.model.loglik(self.forward(position), item)
 
-    def loglik_batch(self, position: Position, items: PyTree) -> Array:
+    def loglik_batch(self, position: Position, items: PyTree) -> Float[Array, " n"]:
         return self.model.loglik_batch(self.forward(position), items)
 
-    def logdensity(self, position: Position, data: PyTree) -> Array:
+    def logdensity(self, position: Position, data: PyTree) -> Float[Array, ""]:
         return self.model.logdensity(self.forward(position), data) + self.log_det(position)
 
-    def weighted_sum(self, position: Position, items: PyTree, weight: Array) -> Estimate:
+    def weighted_sum(self, position: Position, items: PyTree, weight: Num[Array, " n"]) -> Estimate:
         x, pull = jax.vjp(self.forward, position)
         there = self.model.weighted_sum(x, items, weight)
         return Estimate(pull(_like(there.value, x))[0], there.logdensity)
@@ -161,7 +161,7 @@ class Transformed(Model):
         leaves = [function(*part) for part in self._parts(position)]
         return jax.tree.unflatten(jax.tree.structure(position), leaves)
 
-    def _parts(self, position: Position) -> list[tuple[Bijector, Array, str]]:
+    def _parts(self, position: Position) -> list[tuple[Bijector, Num[Array, "..."], str]]:
         """Each leaf with its bijector and its name."""
         _checks.arrays("position", position)
         used, parts = set(), []
@@ -211,7 +211,7 @@ def _is_bijector(x: Any) -> bool:
     return isinstance(x, Bijector)
 
 
-def _inverse(bijector: Bijector, x: Array, where: str) -> Array:
+def _inverse(bijector: Bijector, x: Float[Array, "..."], where: str) -> Float[Array, "..."]:
     z = _tree.strong(bijector.inverse(x))
     if all(map(_checks.is_concrete, (x, z))):
         back, size = np.asarray(bijector.forward(z)), np.max(np.abs(np.asarray(x)), initial=1e-30)

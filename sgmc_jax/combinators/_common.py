@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .._types import Kernel, Position
 
@@ -18,7 +18,7 @@ def with_position(state: Any, position: Position) -> Any:
     return eqx.tree_at(lambda state: state.position, state, position)
 
 
-def mean_weight(weights: Iterable[Array | None]) -> Array | None:
+def mean_weight(weights: Iterable[Float[Array, "..."] | None]) -> Float[Array, "..."] | None:
     """What a step of several kernels counts for: the mean of what they tell, if any does."""
     told = [weight for weight in weights if weight is not None]
     return sum(told[1:], told[0]) / len(told) if told else None

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
 from .._types import Data, Kernel, Key, Position, as_keys
 from ..contract import Contract, Cost, SlotInfo, from_init, slot_infos
@@ -101,12 +101,12 @@ class Cycle(Kernel):
     def made_with(self) -> Any:
         return Cycle, *(kernel.made_with() for kernel in self.kernels)
 
-    def finite(self, state: CycleState) -> Array:
+    def finite(self, state: CycleState) -> Bool[Array, ""]:
         parts = zip(self.kernels, state.states, strict=True)
         each = [kernel.finite(inner) for kernel, inner in parts]
         return reduce(jnp.logical_and, each, super().finite(state))
 
-    def weight(self, info: CycleInfo, state: CycleState) -> Array | None:
+    def weight(self, info: CycleInfo, state: CycleState) -> Float[Array, "..."] | None:
         parts = zip(self.kernels, info.kernels, state.states, strict=True)
         return mean_weight(kernel.weight(*part) for kernel, *part in parts)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Shaped
 
 from .. import _returned
 from .._functions import as_function
@@ -44,7 +44,7 @@ class Draw(Kernel):
         return DrawState(jax.tree.map(_as_leaf, value, state.position)), Empty()
 
 
-def _as_leaf(value: Any, leaf: Any) -> Array:
+def _as_leaf(value: Any, leaf: Any) -> Shaped[Array, "..."]:
     """`value` in the dtype of the position's leaf, unless that would drop fractions."""
     kind, dtype = jnp.result_type(value), jnp.result_type(leaf)
     if jnp.issubdtype(kind, jnp.inexact) and not jnp.issubdtype(dtype, jnp.inexact):

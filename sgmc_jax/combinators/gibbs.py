@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
 from .._functions import as_function
 from .._types import Data, Kernel, Key, Position, as_keys
@@ -70,11 +70,11 @@ class Gibbs(Kernel):
     def refresh(self, key: Key, state: GibbsState, data: Data) -> GibbsState:
         return state  # every step brings each block up to date before it moves
 
-    def finite(self, state: GibbsState) -> Array:
+    def finite(self, state: GibbsState) -> Bool[Array, ""]:
         each = [kernel.finite(state.blocks[x]) for x, kernel in self._kernels(state)]
         return reduce(jnp.logical_and, each, super().finite(state))
 
-    def weight(self, info: dict[str, Any], state: GibbsState) -> Array | None:
+    def weight(self, info: dict[str, Any], state: GibbsState) -> Float[Array, "..."] | None:
         kernels = self._kernels(state)
         return mean_weight(kernel.weight(info[x], state.blocks[x]) for x, kernel in kernels)
 

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
 from .. import _returned
 from .._functions import as_function
@@ -46,10 +46,10 @@ class MetropolisInfo(NamedTuple):
         0.6065
     """
 
-    acceptance: Array
-    accepted: Array
-    energy_error: Array
-    energy: Array
+    acceptance: Float[Array, ""]
+    accepted: Bool[Array, ""]
+    energy_error: Float[Array, ""]
+    energy: Float[Array, ""]
 
 
 class Metropolis(Kernel):
@@ -101,7 +101,7 @@ class Metropolis(Kernel):
     def contract(self, position: Position) -> Contract:
         return self.kernel.contract(position)
 
-    def finite(self, state: MetropolisState) -> Array:
+    def finite(self, state: MetropolisState) -> Bool[Array, ""]:
         return self.kernel.finite(state.inner)
 
     def check(self, position: Position, data: Data) -> None:

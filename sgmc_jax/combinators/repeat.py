@@ -9,7 +9,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float, Int
 
 from .. import _checks
 from .._types import Data, Kernel, Key, Keys, Position, as_keys
@@ -30,7 +30,7 @@ class Repeat(Kernel):
     def step(self, key: Key, state: Any, data: Data) -> tuple[Any, Any]:
         keys, n = as_keys(key), self.num_steps
 
-        def one(state: Any, i: Array) -> tuple[Any, Any]:
+        def one(state: Any, i: Int[Array, ""]) -> tuple[Any, Any]:
             count = None if keys.count is None else keys.count * n + i
             return self.kernel.step(keys.fold(i)._replace(count=count), state, data)
 
@@ -66,10 +66,10 @@ class Repeat(Kernel):
         moves, cost = self.num_steps * contract.moves, times(self.num_steps, contract.cost)
         return contract._replace(moves=moves, cost=cost)
 
-    def finite(self, state: Any) -> Array:
+    def finite(self, state: Any) -> Bool[Array, ""]:
         return self.kernel.finite(state)
 
-    def weight(self, info: Any, state: Any) -> Array | None:
+    def weight(self, info: Any, state: Any) -> Float[Array, "..."] | None:
         weight = self.kernel.weight(info, state)  # of a stack of steps, unless they are merged
         return weight if self.merge or weight is None else jnp.mean(weight, axis=0)
 
