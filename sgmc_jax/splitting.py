@@ -250,7 +250,7 @@ class Splitting(Kernel):
         return state, SplittingInfo(_norm(gradient), scheduled, clipped, excess)
 
     def _run(
-        self, keys: Keys, state: SplittingState, data: Data, h: Float[Array, ""], count: Array
+        self, keys: Keys, state: SplittingState, data: Data, h: Float[Array, ""], count: Any
     ) -> tuple[Phase, Estimate | None, PyTree, Float[Array, ""] | None]:
         """The word: where it ends, with the last estimate, its estimator's state and the heat."""
         letters = {letter: piece.at(count) for letter, piece in self.pieces.items()}
@@ -275,7 +275,7 @@ class Splitting(Kernel):
             phase, fresh = moved, fresh and not piece.moves
         return phase, gradient, estimator, heat
 
-    def _temperature(self, count: Int[Array, ""]) -> Float[Array, ""]:
+    def _temperature(self, count: Int[Array, ""] | int) -> Float[Array, ""]:
         return _checks.scheduled("temperature", self.temperature, count)
 
     def contract(self, position: Position) -> Contract:

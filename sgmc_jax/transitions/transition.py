@@ -83,7 +83,7 @@ class Transition(eqx.Module):
         given = self.noise_covariance
         return given is not None and given.eigenvalues is not None
 
-    def at(self, count: Int[Array, ""]) -> Transition:
+    def at(self, count: Int[Array, ""] | int) -> Transition:
         """The piece as it is at a step: with its temperature, where that is a schedule."""
         if not callable(self.temperature):
             return self
