@@ -170,6 +170,14 @@ WEIGHED = {
         {"x": ZERO, "y": ZERO},
         lambda k: sum(SHRINKING(6 * k + i) for i in range(6)) / 6,
     ),
+    "nested": (
+        repeat(cycle(sgld(GRAD, SHRINKING), repeat(sgld(GRAD, SHRINKING), 2)), 3),
+        ZERO,
+        lambda k: (
+            sum(SHRINKING(3 * k + i) for i in range(3)) / 6
+            + sum(SHRINKING(6 * k + i) for i in range(6)) / 12
+        ),
+    ),
 }
 
 

@@ -70,8 +70,9 @@ class Repeat(Kernel):
         return self.kernel.finite(state)
 
     def weight(self, info: Any, state: Any) -> Float[Array, "..."] | None:
-        weight = self.kernel.weight(info, state)  # of a stack of steps, unless they are merged
-        return weight if self.merge or weight is None else jnp.mean(weight, axis=0)
+        # of a stack of steps, unless they are merged: the last axis, steps around it coming first
+        weight = self.kernel.weight(info, state)
+        return weight if self.merge or weight is None else jnp.mean(weight, axis=-1)
 
     def check(self, position: Position, data: Data) -> None:
         self.kernel.check(position, data)
