@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from .._checks import certainly
 from ..random import log_beta
@@ -50,33 +50,41 @@ class BetaBernoulli(FeatureProcess):
 
     dtype = jnp.bool_
 
-    def exposure(self, concentration: Array, num_items: Any) -> Array:
+    def exposure(self, concentration: Float[Array, ""], num_items: Any) -> Float[Array, ""]:
         return concentration * digamma_step(concentration, num_items)
 
-    def log_column(self, concentration: Array, counts: Array, num_items: Any) -> Array:
+    def log_column(
+        self, concentration: Float[Array, ""], counts: Int[Array, " k"], num_items: Any
+    ) -> Float[Array, " k"]:
         """log B(m, n - m + c) - log B(m, n - m + 1), by products of m factors or of c - 1."""
         c, rest = concentration, num_items - counts
         by_c = log_rising_factorial(rest + 1, c - 1) - log_rising_factorial(num_items + 1, c - 1)
         by_m = log_rising_factorial(rest + 1, counts) - log_rising_factorial(rest + c, counts)
         return jnp.where(counts < c - 1, by_m, by_c)
 
-    def log_base(self, counts: Array, num_items: Any) -> Array:
+    def log_base(self, counts: Int[Array, " k"], num_items: Any) -> Float[Array, " k"]:
         """log B(m, n - m + 1)."""
         return betaln(counts.astype(float), num_items - counts + 1.0)
 
-    def draw_weights(self, key: Any, hyper: Hyper, counts: Array, num_items: Any) -> Array:
+    def draw_weights(
+        self, key: Any, hyper: Hyper, counts: Int[Array, " k"], num_items: Any
+    ) -> Float[Array, " k"]:
         """The log odds of mu_k."""
         shapes = [jnp.maximum(counts, 1), num_items - counts + hyper["concentration"]]
         log_mu, log_rest = log_beta(key, *shapes)
         return log_mu - log_rest
 
-    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+    def lower(
+        self, entry: Int[Array, "*n"], uniform: Float[Array, "*n"]
+    ) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
         return jnp.zeros_like(entry), uniform
 
-    def log_step(self, log_weight: Array, lower: Array) -> Array:
+    def log_step(self, log_weight: Float[Array, ""], lower: Int[Array, "*n"]) -> Float[Array, ""]:
         return log_weight
 
-    def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
+    def log_tail_step(
+        self, hyper: Hyper, others: Int[Array, ""], num_items: Any, lower: Int[Array, ""] | int
+    ) -> Float[Array, ""]:
         # whole numbers first: beside a million of them a concentration of .01 would be lost
         without = (num_items - 1 - others) + hyper["concentration"]
         return jnp.log(others / without)
@@ -90,19 +98,21 @@ class BetaBernoulli(FeatureProcess):
         fixed = self.concentration_prior is None and certainly(lambda c: c >= 1, self.concentration)
         return bondesson(measure) if fixed else delayed_bondesson(measure)
 
-    def log_size(self, log_weight: Array) -> Array:
+    def log_size(self, log_weight: Float[Array, "*k"]) -> Float[Array, "*k"]:
         return jax.nn.log_sigmoid(log_weight)
 
-    def log_weight(self, log_size: Array) -> Array:
+    def log_weight(self, log_size: Float[Array, "*k"]) -> Float[Array, "*k"]:
         """The log odds."""
         return log_size - log1mexp(log_size)
 
-    def log_absent(self, log_weight: Array) -> Array:
+    def log_absent(self, log_weight: Float[Array, "*k"]) -> Float[Array, "*k"]:
         return jax.nn.log_sigmoid(-log_weight)
 
-    def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
+    def birth_rate(self, hyper: Hyper, num_items: Any) -> Float[Array, ""]:
         c = hyper["concentration"]
         return hyper["mass"] * c / (c + (num_items - 1))  # of one item the mass, however small c
 
-    def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Array:
+    def birth_size(
+        self, hyper: Hyper, num_items: Any, u: Float[Array, "*n"], v: Float[Array, "*n"]
+    ) -> Int[Array, "*n"]:
         return jnp.ones(u.shape, jnp.int32)

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .laws import BetaOneLaw, BetaPrimeLaw, ExponentialLaw, LawByInversion
 from .measures import BetaPrimeProcess, BetaProcess, GammaProcess, RateMeasure, check_measure
@@ -28,16 +28,18 @@ class Bondesson(MeasureSeries):
             return BetaOneLaw(c - 1)
         return ExponentialLaw(c) if isinstance(self.measure, GammaProcess) else BetaPrimeLaw(c)
 
-    def log_tau(self, v: Array, g: Array) -> Array:
+    def log_tau(self, v: Float[Array, "..."], g: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.log(v) - g / self.measure.small
 
-    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
+    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         return self.law.sample(key, shape)
 
-    def logpdf_v(self, v: Array) -> Array:
+    def logpdf_v(self, v: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return self.law.logpdf(v)
 
-    def lift(self, key: Any, log_theta: Array) -> tuple[Array, Array]:
+    def lift(
+        self, key: Any, log_theta: Float[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
         """V from G above theta, and g = c log(V / theta)."""
         log_v = self.law.log_above(self._uniform(key, log_theta.shape), log_theta)
         return jnp.exp(log_v), self.measure.small * (log_v - log_theta)
@@ -87,10 +89,12 @@ class DelayedBondesson(Bondesson):
     def law(self) -> LawByInversion:
         return BetaOneLaw(self.measure.concentration)
 
-    def log_tau(self, v: Array, g: Array) -> Array:
+    def log_tau(self, v: Float[Array, "..."], g: Float[Array, "..."]) -> Float[Array, "..."]:
         return super().log_tau(v, jnp.maximum(g - self.measure.mass, 0))
 
-    def lift(self, key: Any, log_theta: Array) -> tuple[Array, Array]:
+    def lift(
+        self, key: Any, log_theta: Float[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
         """With probability theta of the first kind: V = theta, and g uniform on (0, a)."""
         first_key, later_key = jax.random.split(key)
         u, early = self._uniform(first_key, (*log_theta.shape, 2)).T

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, Real
 
 from .. import _checks, _returned
 from .._checks import real
@@ -45,11 +45,13 @@ class CountLikelihood(eqx.Module):
         return math.inf
 
     @abstractmethod
-    def log_prob(self, x: Int[Array, "..."], log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
+    def log_prob(
+        self, x: Real[Array, "..."] | int, log_theta: Float[Array, "..."]
+    ) -> Float[Array, "..."]:
         """log h(x | theta)."""
 
     @abstractmethod
-    def statistics(self, entries: Int[Array, "K n"], real: Any) -> PyTree:
+    def statistics(self, entries: Bool[Array, "K n"] | Int[Array, "K n"], real: Any) -> PyTree:
         """Sums over the items that are `real`, with K rows."""
 
     @abstractmethod
@@ -58,15 +60,19 @@ class CountLikelihood(eqx.Module):
     ) -> Float[Array, " K"]:
         """sum_n log h(x_nk | theta_k), up to what does not depend on theta."""
 
-    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+    def lower(
+        self, entry: Int[Array, "*n"], uniform: Float[Array, "*n"]
+    ) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
         """The lower value of an entry's pair (-1 to leave it alone), and a uniform still unused."""
         return neighbours(entry, uniform)
 
-    def log_step(self, log_theta: Array, lower: Array) -> Array:
+    def log_step(
+        self, log_theta: Float[Array, "..."], lower: Int[Array, "..."]
+    ) -> Float[Array, "..."]:
         """log h(lower + 1 | theta) - log h(lower | theta)."""
         return self.log_prob(lower + 1, log_theta) - self.log_prob(lower, log_theta)
 
-    def log_absent(self, log_theta: Array) -> Array:
+    def log_absent(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
         """log h(0 | theta)."""
         return self.log_prob(jnp.zeros((), jnp.int32), log_theta)
 
@@ -103,22 +109,30 @@ class BoundedCounts(CountLikelihood):
     def largest(self) -> float:
         return self.maximum
 
-    def log_prob(self, x: Array, log_theta: Array) -> Array:
+    def log_prob(
+        self, x: Real[Array, "..."] | int, log_theta: Float[Array, "..."]
+    ) -> Float[Array, "..."]:
         gone = jnp.isneginf(log_theta)  # h(0 | 0) = 1, where x log theta is no number
         one = lambda *args: _returned.scalar("log_prob", self.function(*args))
         each = jnp.vectorize(one)(x, jnp.where(gone, -1.0, log_theta))
         return jnp.where(gone, jnp.where(x == 0, 0.0, -jnp.inf), each)
 
-    def statistics(self, entries: Array, real: Array) -> Array:
+    def statistics(
+        self, entries: Bool[Array, "K n"] | Int[Array, "K n"], real: Bool[Array, " n"]
+    ) -> Int[Array, "K values"]:
         """How often each value occurs."""
         values = jnp.arange(self.maximum + 1)[:, None, None]
         return jnp.sum((entries == values) & real, axis=2, dtype=jnp.int32).T
 
-    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+    def log_column(
+        self, stats: Int[Array, "K values"], num_items: Any, log_theta: Float[Array, " K"]
+    ) -> Float[Array, " K"]:
         each = self.log_prob(jnp.arange(self.maximum + 1), log_theta[:, None])
         return jnp.sum(jnp.where(stats > 0, stats * each, 0), axis=1)
 
-    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+    def lower(
+        self, entry: Int[Array, "*n"], uniform: Float[Array, "*n"]
+    ) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
         if self.maximum == 1:
             return jnp.zeros_like(entry), uniform
         lower, unused = super().lower(entry, uniform)
@@ -128,7 +142,9 @@ class BoundedCounts(CountLikelihood):
 class _CountedBySum(CountLikelihood):
     """A likelihood of which a column's sum tells all that matters."""
 
-    def statistics(self, entries: Array, real: Array) -> Array:
+    def statistics(
+        self, entries: Bool[Array, "K n"] | Int[Array, "K n"], real: Bool[Array, " n"]
+    ) -> Int[Array, " K"]:
         return jnp.sum(jnp.where(real, entries, 0), axis=1, dtype=jnp.int32)
 
 
@@ -141,7 +157,9 @@ class _YesOrNo(_CountedBySum):
     def largest(self) -> float:
         return 1
 
-    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+    def lower(
+        self, entry: Int[Array, "*n"], uniform: Float[Array, "*n"]
+    ) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
         return jnp.zeros_like(entry), uniform
 
 
@@ -156,10 +174,14 @@ class Bernoulli(_YesOrNo):
 
     below_one = True
 
-    def log_prob(self, x: Array, log_theta: Array) -> Array:
+    def log_prob(
+        self, x: Real[Array, "..."] | int, log_theta: Float[Array, "..."]
+    ) -> Float[Array, "..."]:
         return _one_of_two(x, log_theta, log1mexp(log_theta))
 
-    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+    def log_column(
+        self, stats: Int[Array, " K"], num_items: Any, log_theta: Float[Array, " K"]
+    ) -> Float[Array, " K"]:
         # a weight may be rounded to 1
         rest = num_items - stats
         plain = xlogy_log(stats, log_theta) + xlogy_log(rest, log1mexp(log_theta))
@@ -175,10 +197,14 @@ class OddsBernoulli(_YesOrNo):
         -0.69315
     """
 
-    def log_prob(self, x: Array, log_theta: Array) -> Array:
+    def log_prob(
+        self, x: Real[Array, "..."] | int, log_theta: Float[Array, "..."]
+    ) -> Float[Array, "..."]:
         return _one_of_two(x, jax.nn.log_sigmoid(log_theta), jax.nn.log_sigmoid(-log_theta))
 
-    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+    def log_column(
+        self, stats: Int[Array, " K"], num_items: Any, log_theta: Float[Array, " K"]
+    ) -> Float[Array, " K"]:
         # m log theta - n log(1 + theta), of odds that may overflow too
         small, large = jnp.minimum(log_theta, 0), jnp.maximum(log_theta, 0)
         rest = num_items - stats
@@ -197,18 +223,24 @@ class Poisson(_CountedBySum):
         -1.30685
     """
 
-    def log_prob(self, x: Array, log_theta: Array) -> Array:
+    def log_prob(
+        self, x: Real[Array, "..."] | int, log_theta: Float[Array, "..."]
+    ) -> Float[Array, "..."]:
         return xlogy_log(x, log_theta) - jnp.exp(log_theta) - gammaln(x + 1.0)
 
-    def log_step(self, log_theta: Array, lower: Array) -> Array:
+    def log_step(
+        self, log_theta: Float[Array, "..."], lower: Int[Array, "..."]
+    ) -> Float[Array, "..."]:
         """log theta - log(x + 1), of which the default's difference has no digits at large x."""
         return log_theta - _log_next(lower)
 
-    def log_absent(self, log_theta: Array) -> Array:
+    def log_absent(self, log_theta: Float[Array, "*k"]) -> Float[Array, "*k"]:
         """-theta: of gammaln(1) an error remains in float32, which many items make large."""
         return -jnp.exp(log_theta)
 
-    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+    def log_column(
+        self, stats: Int[Array, " K"], num_items: Any, log_theta: Float[Array, " K"]
+    ) -> Float[Array, " K"]:
         mean = num_items * jnp.exp(log_theta)
         return jnp.where(stats > _MANY, -_deviance(stats, mean), xlogy_log(stats, log_theta) - mean)
 
@@ -228,33 +260,45 @@ class NegativeBinomial(_CountedBySum):
         -1.38629
     """
 
-    size: Array = eqx.field(converter=real("size"))
+    size: Float[Array, "..."] = eqx.field(converter=real("size"))
     below_one = True
 
     def __check_init__(self):
         _checks.positive("size", self.size)
 
-    def log_prob(self, x: Array, log_theta: Array) -> Array:
+    def log_prob(
+        self, x: Real[Array, "..."] | int, log_theta: Float[Array, "..."]
+    ) -> Float[Array, "..."]:
         r = self.size
         front = log_rising_factorial(r, x) - gammaln(x + 1.0)  # exact also where r is large
         return front + r * log1mexp(log_theta) + xlogy_log(x, log_theta)
 
-    def log_step(self, log_theta: Array, lower: Array) -> Array:
+    def log_step(
+        self, log_theta: Float[Array, "..."], lower: Int[Array, "..."]
+    ) -> Float[Array, "..."]:
         """log theta + log((x + r) / (x + 1)), of which the default's difference has no digits."""
         x = jnp.maximum(lower, 0)
         return log_theta + jnp.log1p((self.size - 1) / (x + 1.0))
 
-    def log_absent(self, log_theta: Array) -> Array:
+    def log_absent(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
         """r log(1 - theta), without what rounding leaves of the rest."""
         return self.size * log1mexp(log_theta)
 
-    def log_column(self, stats: Array, num_items: Any, log_theta: Array) -> Array:
+    def log_column(
+        self, stats: Int[Array, " K"], num_items: Any, log_theta: Float[Array, " K"]
+    ) -> Float[Array, " K"]:
         rest = num_items * self.size
         plain = xlogy_log(stats, log_theta) + rest * log1mexp(log_theta)
         return _about_the_greatest(plain, stats, rest, jnp.exp(log_theta), -jnp.expm1(log_theta))
 
 
-def _about_the_greatest(plain: Array, x: Array, y: Array, p: Array, q: Array) -> Array:
+def _about_the_greatest(
+    plain: Float[Array, " K"],
+    x: Int[Array, " K"],
+    y: Real[Array, "..."],
+    p: Float[Array, " K"],
+    q: Float[Array, " K"],
+) -> Float[Array, " K"]:
     """`plain`, x log p + y log q with q = 1 - p, less its greatest value where x and y are large.
 
     Only differences of it are of use, and of 1e7 items their rounding is a nat.
@@ -263,28 +307,32 @@ def _about_the_greatest(plain: Array, x: Array, y: Array, p: Array, q: Array) ->
     return jnp.where((x > _MANY) & (y > _MANY), less, plain)
 
 
-def _deviance(x: Array, mean: Array) -> Array:
+def _deviance(x: Real[Array, "..."], mean: Float[Array, " K"]) -> Float[Array, " K"]:
     """Where x is large."""
     x = jnp.maximum(x, _MANY).astype(mean.dtype)
     return deviance(x, jnp.maximum(mean, jnp.finfo(mean.dtype).tiny))
 
 
-def _log_next(lower: Array) -> Array:
+def _log_next(lower: Int[Array, "*n"]) -> Float[Array, "*n"]:
     """log(x + 1); of -1, no value, 0."""
     return jnp.log(jnp.maximum(lower, 0) + 1.0)
 
 
-def neighbours(entry: Array, uniform: Array) -> tuple[Array, Array]:
+def neighbours(
+    entry: Int[Array, "*n"], uniform: Float[Array, "*n"]
+) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
     """The lower value of one of an entry's two pairs, and a uniform still unused."""
     # uniforms are fine near 0 alone, as a step up may have small odds
     down = uniform > 0.5
     return entry - down, jnp.where(down, 2 * uniform - 1, 2 * uniform)
 
 
-def _one_of_two(x: Array, log_one: Array, log_zero: Array) -> Array:
+def _one_of_two(
+    x: Real[Array, "..."] | int, log_one: Float[Array, "..."], log_zero: Float[Array, "..."]
+) -> Float[Array, "..."]:
     return jnp.where(x == 1, log_one, jnp.where(x == 0, log_zero, -jnp.inf))
 
 
-def xlogy_log(x: Array, log_y: Array) -> Array:
+def xlogy_log(x: Real[Array, "..."] | int, log_y: Float[Array, "..."]) -> Float[Array, "..."]:
     """x log y, 0 where x is."""
     return jnp.where(x > 0, x * jnp.where(x > 0, log_y, 0), 0.0)

@@ -53,8 +53,8 @@ class FeatureProcess(Process):
         (True, 1.8333)
     """
 
-    mass: Array = eqx.field(converter=scalar("mass"))
-    concentration: Array = eqx.field(converter=scalar("concentration"), default=1.0)
+    mass: Float[Array, ""] = eqx.field(converter=scalar("mass"))
+    concentration: Float[Array, ""] = eqx.field(converter=scalar("concentration"), default=1.0)
     prior: Any = eqx.field(converter=gamma_prior("prior"), default=None)
     concentration_prior: Any = eqx.field(converter=gamma_prior("concentration_prior"), default=None)
 
@@ -70,12 +70,12 @@ class FeatureProcess(Process):
         return 1 if self.dtype == jnp.bool_ else math.inf
 
     @abstractmethod
-    def exposure(self, concentration: Array, num_items: Any) -> Array:
+    def exposure(self, concentration: Float[Array, ""], num_items: Any) -> Float[Array, ""]:
         """e(c, n): the expected number of columns for a mass of 1."""
 
     @abstractmethod
     def log_column(
-        self, concentration: Array, counts: Int[Array, " k"], num_items: Any
+        self, concentration: Float[Array, ""], counts: Int[Array, " k"], num_items: Any
     ) -> Float[Array, " k"]:
         """l(c, m, n) for columns of these sums, all positive."""
 
@@ -90,15 +90,21 @@ class FeatureProcess(Process):
         """Log weights given whole columns; row k does not depend on how many follow."""
 
     @abstractmethod
-    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+    def lower(
+        self, entry: Int[Array, "*n"], uniform: Float[Array, "*n"]
+    ) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
         """The lower value of an entry's pair (-1 to leave it alone), and a uniform still unused."""
 
     @abstractmethod
-    def log_step(self, log_weight: Array, lower: Array) -> Array:
+    def log_step(
+        self, log_weight: Float[Array, ""], lower: Int[Array, "*n"]
+    ) -> Float[Array, ""] | Float[Array, "*n"]:
         """log P(lower + 1) - log P(lower) of an entry whose feature has this weight."""
 
     @abstractmethod
-    def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
+    def log_tail_step(
+        self, hyper: Hyper, others: Int[Array, ""], num_items: Any, lower: Int[Array, ""] | int
+    ) -> Float[Array, ""]:
         """The same with the weight integrated out, given the sum of the column's other entries."""
 
     @abstractmethod
@@ -110,23 +116,25 @@ class FeatureProcess(Process):
         """The representation of `measure` that a slice sampler uses unless it is told another."""
 
     @abstractmethod
-    def log_size(self, log_weight: Array) -> Array:
+    def log_size(self, log_weight: Float[Array, "*k"]) -> Float[Array, "*k"]:
         """log mu, of what `draw_weights` draws."""
 
     @abstractmethod
-    def log_weight(self, log_size: Array) -> Array:
+    def log_weight(self, log_size: Float[Array, "*k"]) -> Float[Array, "*k"]:
         """The inverse of `log_size`."""
 
     @abstractmethod
-    def log_absent(self, log_weight: Array) -> Array:
+    def log_absent(self, log_weight: Float[Array, "*k"]) -> Float[Array, "*k"]:
         """log P(Z_ik = 0) of an entry whose feature has this weight."""
 
     @abstractmethod
-    def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
+    def birth_rate(self, hyper: Hyper, num_items: Any) -> Float[Array, ""]:
         """The expected number of columns that an item has to itself: a (e(c, n) - e(c, n - 1))."""
 
     @abstractmethod
-    def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Int[Array, " ..."]:
+    def birth_size(
+        self, hyper: Hyper, num_items: Any, u: Float[Array, "*n"], v: Float[Array, "*n"]
+    ) -> Int[Array, "*n"]:
         """Entries in columns that no other item has, from two uniforms each."""
 
     def start(self) -> Hyper:
@@ -138,12 +146,16 @@ class FeatureProcess(Process):
         """The prior of each hyper-parameter, or `None`."""
         return {"mass": self.prior, "concentration": self.concentration_prior}
 
-    def logdensity(self, hyper: Hyper, counts: Int[Array, " k"], num_items: Any) -> Array:
+    def logdensity(
+        self, hyper: Hyper, counts: Int[Array, " k"], num_items: Any
+    ) -> Float[Array, ""]:
         """The log probability of columns of these sums; zeros are no columns."""
         base = self.log_base(jnp.maximum(counts, 1), num_items)
         return self._log_hyper(hyper, counts, num_items) + jnp.sum(jnp.where(counts > 0, base, 0))
 
-    def _log_hyper(self, hyper: Hyper, counts: Int[Array, " k"], num_items: Any) -> Array:
+    def _log_hyper(
+        self, hyper: Hyper, counts: Int[Array, " k"], num_items: Any
+    ) -> Float[Array, ""]:
         """The part of `logdensity` that knows of the hyper-parameters."""
         a, c = hyper["mass"], hyper["concentration"]
         columns = jnp.log(a * c) + self.log_column(c, jnp.maximum(counts, 1), num_items)
@@ -162,7 +174,7 @@ class FeatureProcess(Process):
             return hyper
         shape, rate = self.concentration_prior
 
-        def target(c: Array) -> Array:
+        def target(c: Float[Array, ""]) -> Float[Array, ""]:
             now = hyper | {"concentration": c}
             return self._log_hyper(now, counts, num_items) + shape * jnp.log(c) - rate * c
 

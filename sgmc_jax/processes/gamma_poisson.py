@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from ..random.gamma import log_gamma
 from ..special import log1mexp
@@ -54,29 +54,37 @@ class GammaPoisson(FeatureProcess):
 
     dtype = jnp.int32
 
-    def exposure(self, concentration: Array, num_items: Any) -> Array:
+    def exposure(self, concentration: Float[Array, ""], num_items: Any) -> Float[Array, ""]:
         return concentration * jnp.log1p(num_items / concentration)
 
-    def log_column(self, concentration: Array, counts: Array, num_items: Any) -> Array:
+    def log_column(
+        self, concentration: Float[Array, ""], counts: Int[Array, " k"], num_items: Any
+    ) -> Float[Array, " k"]:
         """-m log(1 + c / n)."""
         return -counts * jnp.log1p(concentration / num_items)
 
-    def log_base(self, counts: Array, num_items: Any) -> Array:
+    def log_base(self, counts: Int[Array, " k"], num_items: Any) -> Float[Array, " k"]:
         """log Gamma(m) - m log n."""
         return gammaln(counts.astype(float)) - counts * jnp.log(num_items)
 
-    def draw_weights(self, key: Any, hyper: Hyper, counts: Array, num_items: Any) -> Array:
+    def draw_weights(
+        self, key: Any, hyper: Hyper, counts: Int[Array, " k"], num_items: Any
+    ) -> Float[Array, " k"]:
         """log mu_k."""
         c = hyper["concentration"]
         return log_gamma(key, jnp.maximum(counts, 1).astype(c.dtype)) - jnp.log(c + num_items)
 
-    def lower(self, entry: Array, uniform: Array) -> tuple[Array, Array]:
+    def lower(
+        self, entry: Int[Array, "*n"], uniform: Float[Array, "*n"]
+    ) -> tuple[Int[Array, "*n"], Float[Array, "*n"]]:
         return neighbours(entry, uniform)
 
-    def log_step(self, log_weight: Array, lower: Array) -> Array:
+    def log_step(self, log_weight: Float[Array, ""], lower: Int[Array, "*n"]) -> Float[Array, "*n"]:
         return log_weight - jnp.log(lower + 1)
 
-    def log_tail_step(self, hyper: Hyper, others: Array, num_items: Any, lower: Array) -> Array:
+    def log_tail_step(
+        self, hyper: Hyper, others: Int[Array, ""], num_items: Any, lower: Int[Array, ""] | int
+    ) -> Float[Array, ""]:
         return jnp.log((others + lower) / (lower + 1)) - jnp.log(hyper["concentration"] + num_items)
 
     def measure(self, hyper: Hyper) -> GammaProcess:
@@ -85,24 +93,28 @@ class GammaPoisson(FeatureProcess):
     def series(self) -> MeasureSeries:
         return bondesson(self.measure(self.start()))
 
-    def log_size(self, log_weight: Array) -> Array:
+    def log_size(self, log_weight: Float[Array, "*k"]) -> Float[Array, "*k"]:
         return log_weight
 
-    def log_weight(self, log_size: Array) -> Array:
+    def log_weight(self, log_size: Float[Array, "*k"]) -> Float[Array, "*k"]:
         return log_size
 
-    def log_absent(self, log_weight: Array) -> Array:
+    def log_absent(self, log_weight: Float[Array, "*k"]) -> Float[Array, "*k"]:
         return -jnp.exp(log_weight)
 
-    def birth_rate(self, hyper: Hyper, num_items: Any) -> Array:
+    def birth_rate(self, hyper: Hyper, num_items: Any) -> Float[Array, ""]:
         c = hyper["concentration"]
         return hyper["mass"] * c * jnp.log1p(1 / (c + (num_items - 1)))
 
-    def birth_size(self, hyper: Hyper, num_items: Any, u: Array, v: Array) -> Array:
+    def birth_size(
+        self, hyper: Hyper, num_items: Any, u: Float[Array, "*n"], v: Float[Array, "*n"]
+    ) -> Int[Array, "*n"]:
         return logarithmic(-jnp.log1p(1 / (hyper["concentration"] + (num_items - 1))), u, v)
 
 
-def logarithmic(log_rest: Array, u: Array, v: Array) -> Int[Array, "..."]:
+def logarithmic(
+    log_rest: Float[Array, ""], u: Float[Array, "*n"], v: Float[Array, "*n"]
+) -> Int[Array, "*n"]:
     """A variate of P(z) ~ p^z / z from two uniforms, by Kemp's mixture, given log(1 - p).
 
     Given u it is geometric, of success probability (1 - p)^u. What is above 2^30 is 2^30.

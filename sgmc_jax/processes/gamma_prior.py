@@ -8,18 +8,20 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from ..random import gamma, log_beta
 
 
-def gamma_prior(name: str) -> Callable[[Any], tuple[Array, Array] | None]:
+def gamma_prior(name: str) -> Callable[[Any], tuple[Float[Array, ""], Float[Array, ""]] | None]:
     """The converter of a field of that name, a gamma prior's shape and rate."""
     return partial(_checks.positive_pair, name, parts="(shape, rate)")
 
 
-def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: Array) -> Array:
+def redraw_concentration(
+    key: Any, old: Float[Array, ""], prior: Any, active: Int[Array, ""], size: Int[Array, ""]
+) -> Float[Array, ""]:
     """The concentration given that `size` points form `active` clusters, from a gamma prior.
 
     With eta ~ Beta(a + 1, n), a mixture of Gamma(s + K, r - log eta) and Gamma(s + K - 1, .); of no
@@ -36,6 +38,6 @@ def redraw_concentration(key: Any, old: Array, prior: Any, active: Array, size: 
     return at_least_tiny(drawn, old.dtype)
 
 
-def at_least_tiny(drawn: Array, dtype: Any) -> Array:
+def at_least_tiny(drawn: Float[Array, ""], dtype: Any) -> Float[Array, ""]:
     """A gamma draw, at least the smallest number: of a small shape it underflows to 0 else."""
     return jnp.maximum(drawn.astype(dtype), jnp.finfo(dtype).tiny)

@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._checks import scalar
@@ -44,8 +44,8 @@ class HierarchicalDirichletProcess(Process):
         alpha_0 is g.
     """
 
-    concentration: Array = eqx.field(converter=scalar("concentration"))
-    group_concentration: Array = eqx.field(converter=scalar("group_concentration"))
+    concentration: Float[Array, ""] = eqx.field(converter=scalar("concentration"))
+    group_concentration: Float[Array, ""] = eqx.field(converter=scalar("group_concentration"))
     prior: Any = eqx.field(converter=gamma_prior("prior"), default=None)
     group_prior: Any = eqx.field(converter=gamma_prior("group_prior"), default=None)
 
@@ -53,7 +53,7 @@ class HierarchicalDirichletProcess(Process):
         _checks.positive("concentration", self.concentration)
         _checks.positive("group_concentration", self.group_concentration)
 
-    def start(self) -> dict[str, Array]:
+    def start(self) -> dict[str, Float[Array, ""]]:
         """The hyper-parameters that a chain begins with."""
         return {
             "concentration": self.concentration,
@@ -66,7 +66,12 @@ class HierarchicalDirichletProcess(Process):
         return {"concentration": self.prior, "group_concentration": self.group_prior}
 
     def redraw(
-        self, key: Any, hyper: dict[str, Array], tables: Array, log_ratio: Array, ones: Array
+        self,
+        key: Any,
+        hyper: dict[str, Array],
+        tables: Int[Array, " K"],
+        log_ratio: Float[Array, ""],
+        ones: Int[Array, ""],
     ) -> dict[str, Array]:
         """Both concentrations from their conditionals.
 
@@ -90,7 +95,9 @@ class HierarchicalDirichletProcess(Process):
             a = redraw_concentration(top_key, a, self.prior, jnp.sum(tables > 0), num_tables)
         return hyper | {"concentration": a, "group_concentration": g}
 
-    def draw_weights(self, key: Any, a: Array, tables: Array) -> tuple[Array, Array]:
+    def draw_weights(
+        self, key: Any, a: Float[Array, ""], tables: Int[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, ""]]:
         """Logarithms of (w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a), w_0 that of all others,
         which is often smaller than any number where a is."""
         served = tables > 0

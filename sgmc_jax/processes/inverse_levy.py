@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .measures import RateMeasure, check_measure
 from .representation import MeasureSeries
@@ -18,7 +18,7 @@ _ITERATIONS = 4  # the error is cubed by each, and the first is of at most 1
 class InverseLevy(MeasureSeries):
     """theta_k = N^-1(g_k): weights in decreasing order."""
 
-    def log_tau(self, v: Array, g: Array) -> Array:
+    def log_tau(self, v: Float[Array, "..."], g: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """By Newton's method in s, which is log theta, or its log odds where weights are below 1.
 
         N is summed from the right, over panels of length 1; what is left of the panel in which it
@@ -50,13 +50,15 @@ class InverseLevy(MeasureSeries):
             s = jnp.clip(s + step, end - 1, end)
         return measure.log_weight(s)
 
-    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
+    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         return jnp.ones(shape, self.measure.mass.dtype)
 
-    def logpdf_v(self, v: Array) -> Array:
+    def logpdf_v(self, v: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return jnp.zeros_like(v)
 
-    def lift(self, key: Any, log_theta: Array) -> tuple[Array, Array]:
+    def lift(
+        self, key: Any, log_theta: Float[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
         return jnp.ones_like(log_theta), self.measure.tail(log_theta)
 
 

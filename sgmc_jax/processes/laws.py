@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import betaln, gammaln, xlog1py, xlogy
 from jaxtyping import Array, Float
 
@@ -24,32 +25,32 @@ class Law(eqx.Module):
         """Draws; draw i depends only on the key and the flat index i."""
 
     @abstractmethod
-    def logpdf(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+    def logpdf(self, v: Float[Array, "*b"] | np.floating | float) -> Float[Array, "*b"]:
         """The log density."""
 
 
 class LawByInversion(Law):
     """A law with a survival function that has an inverse."""
 
-    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Float[Array, "..."]:
         u = slot_uniform(key, shape, jnp.result_type(*jax.tree.leaves(self)))
         return jnp.exp(self.log_above(u, jnp.full_like(u, -jnp.inf)))
 
     @abstractmethod
-    def log_above(self, u: Float[Array, "..."], log_x: Float[Array, "..."]) -> Float[Array, "..."]:
+    def log_above(self, u: Float[Array, "*b"], log_x: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """log V for V given V >= x, from a uniform u."""
 
 
 class GammaLaw(Law):
     """Gamma(a, c), c being the rate."""
 
-    shape: Array
-    rate: Array
+    shape: Float[Array, ""]
+    rate: Float[Array, ""]
 
-    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Float[Array, "..."]:
         return jnp.exp(log_gamma(key, jnp.broadcast_to(self.shape, shape))) / self.rate
 
-    def logpdf(self, v: Array) -> Array:
+    def logpdf(self, v: Float[Array, "*b"] | np.floating | float) -> Float[Array, "*b"]:
         a, c = self.shape, self.rate
         return xlogy(a, c) + xlogy(a - 1, v) - c * v - gammaln(a)
 
@@ -57,31 +58,31 @@ class GammaLaw(Law):
 class BetaLaw(Law):
     """Beta(a, b)."""
 
-    a: Array
-    b: Array
+    a: Float[Array, ""]
+    b: Float[Array, ""]
 
-    def sample(self, key: Any, shape: tuple[int, ...]) -> Array:
+    def sample(self, key: Any, shape: tuple[int, ...]) -> Float[Array, "..."]:
         a, b = (jnp.broadcast_to(x, shape) for x in (self.a, self.b))
         return jnp.exp(log_beta(key, a, b)[0])
 
-    def logpdf(self, v: Array) -> Array:
+    def logpdf(self, v: Float[Array, "*b"] | np.floating | float) -> Float[Array, "*b"]:
         return xlogy(self.a - 1, v) + xlog1py(self.b - 1, -v) - betaln(self.a, self.b)
 
 
 class BetaOneLaw(LawByInversion):
     """Beta(1, b), P(V > v) = (1 - v)^b; V = 1 at b = 0, and no number below."""
 
-    b: Array
+    b: Float[Array, ""]
 
-    def logpdf(self, v: Array) -> Array:
+    def logpdf(self, v: Float[Array, "*b"]) -> Float[Array, "*b"]:
         b = jnp.where(self.b > 0, self.b, 1)
         return self._of(jnp.log(b) + xlog1py(b - 1, -v))
 
-    def log_above(self, u: Array, log_x: Array) -> Array:
+    def log_above(self, u: Float[Array, "*b"], log_x: Float[Array, "*b"]) -> Float[Array, "*b"]:
         b = jnp.where(self.b > 0, self.b, 1)
         return self._of(log1mexp(jnp.minimum(log1mexp(log_x) + jnp.log(u) / b, 0)))
 
-    def _of(self, x: Array) -> Array:
+    def _of(self, x: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """x, 0 where b is, and NaN below, of a concentration that was traced."""
         return jnp.where(self.b > 0, x, jnp.where(self.b == 0, 0.0, jnp.nan))
 
@@ -89,24 +90,24 @@ class BetaOneLaw(LawByInversion):
 class ExponentialLaw(LawByInversion):
     """Exponential(c), P(V > v) = e^(-c v)."""
 
-    rate: Array
+    rate: Float[Array, ""]
 
-    def logpdf(self, v: Array) -> Array:
+    def logpdf(self, v: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return jnp.log(self.rate) - self.rate * v
 
-    def log_above(self, u: Array, log_x: Array) -> Array:
+    def log_above(self, u: Float[Array, "*b"], log_x: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return jnp.logaddexp(log_x, jnp.log(-jnp.log(u)) - jnp.log(self.rate))
 
 
 class BetaPrimeLaw(LawByInversion):
     """B / (1 - B) with B ~ Beta(1, c), P(V > v) = (1 + v)^-c."""
 
-    power: Array
+    power: Float[Array, ""]
 
-    def logpdf(self, v: Array) -> Array:
+    def logpdf(self, v: Float[Array, "*b"] | np.floating | float) -> Float[Array, "*b"]:
         return jnp.log(self.power) - (self.power + 1) * jnp.log1p(v)
 
-    def log_above(self, u: Array, log_x: Array) -> Array:
+    def log_above(self, u: Float[Array, "*b"], log_x: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """1 + V = (1 + x) u^(-1/c)."""
         more = jax.nn.softplus(log_x) - jnp.log(u) / self.power
         return more + log1mexp(-more)

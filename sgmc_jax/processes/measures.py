@@ -41,8 +41,8 @@ class RateMeasure(eqx.Module):
         (6.0, 3.0, False)
     """
 
-    mass: Array = eqx.field(converter=scalar("mass"))
-    concentration: Array = eqx.field(converter=scalar("concentration"), default=1.0)
+    mass: Float[Array, ""] = eqx.field(converter=scalar("mass"))
+    concentration: Float[Array, ""] = eqx.field(converter=scalar("concentration"), default=1.0)
 
     bounded: ClassVar[bool] = False
     """Whether weights are below 1."""
@@ -52,28 +52,28 @@ class RateMeasure(eqx.Module):
         _checks.positive("concentration", self.concentration)
 
     @abstractmethod
-    def log_rate(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
+    def log_rate(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """log of the density of nu, with respect to theta."""
 
     @abstractmethod
-    def tail(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
+    def tail(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """N(theta) = nu((theta, infinity)), the expected number of larger weights."""
 
-    def log_weight(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+    def log_weight(self, s: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """log theta at s, which is log theta itself, or its log odds where weights are below 1."""
         return jax.nn.log_sigmoid(s) if self.bounded else s
 
-    def coordinate(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
+    def coordinate(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """s of a weight, the inverse of `log_weight`."""
         return log_theta - log1mexp(log_theta) if self.bounded else log_theta
 
-    def log_density(self, s: Float[Array, "..."]) -> Float[Array, "..."]:
+    def log_density(self, s: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """log of the density of nu with respect to s."""
         log_theta = self.log_weight(s)
         slope = jax.nn.log_sigmoid(-s) if self.bounded else 0.0  # log of d log theta / ds
         return self.log_rate(log_theta) + log_theta + slope
 
-    def between(self, low: Float[Array, "..."], high: Float[Array, "..."]) -> Float[Array, "..."]:
+    def between(self, low: Float[Array, "*b"], high: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """nu of the weights between two s that are 1 apart or little more, by Gauss-Legendre."""
         nodes, weights = _rule(low.dtype)
         half = (high - low) / 2
@@ -81,12 +81,12 @@ class RateMeasure(eqx.Module):
         return half * jnp.sum(weights * jnp.exp(self.log_density(s)), axis=-1)
 
     @property
-    def small(self) -> Array:
+    def small(self) -> Float[Array, ""]:
         """a c, the limit of theta nu(theta) at 0 where it is finite."""
         return self.mass * self.concentration
 
     @property
-    def discount(self) -> Array:
+    def discount(self) -> Float[Array, ""]:
         """d, the exponent of a power law of small weights, theta nu(theta) ~ theta^-d."""
         return jnp.zeros_like(self.concentration)
 
@@ -111,13 +111,13 @@ class BetaProcess(RateMeasure):
 
     bounded = True
 
-    def log_rate(self, log_theta: Array) -> Array:
+    def log_rate(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return jnp.log(self.small) - log_theta + power(self.concentration - 1, log1mexp(log_theta))
 
-    def log_density(self, s: Array) -> Array:
+    def log_density(self, s: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return jnp.log(self.small) - self.concentration * jax.nn.softplus(s)
 
-    def tail(self, log_theta: Array) -> Array:
+    def tail(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """a c times the integral of (1 + e^s)^-c over s > log theta - log(1 - theta)."""
         return self.small * softplus_tail(self.coordinate(log_theta), self.concentration)
 
@@ -134,10 +134,10 @@ class GammaProcess(RateMeasure):
         Kingman (1975), Random discrete distributions.
     """
 
-    def log_rate(self, log_theta: Array) -> Array:
+    def log_rate(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return jnp.log(self.small) - log_theta - self.concentration * jnp.exp(log_theta)
 
-    def tail(self, log_theta: Array) -> Array:
+    def tail(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         log_y = jnp.log(self.concentration) + log_theta
         return self.small * exponential_integral(log_y)
 
@@ -149,7 +149,7 @@ class DiscountedMeasure(RateMeasure):
         discount: d in (0, 1), the exponent of the power law.
     """
 
-    discount: Array = eqx.field(converter=scalar("discount"), default=0.5)
+    discount: Float[Array, ""] = eqx.field(converter=scalar("discount"), default=0.5)
 
     def __check_init__(self):
         _checks.positive("discount", self.discount)
@@ -158,7 +158,7 @@ class DiscountedMeasure(RateMeasure):
 
     @property
     @abstractmethod
-    def log_front(self) -> Array:
+    def log_front(self) -> Float[Array, ""]:
         """The log of the constant before theta^(-1-d)."""
 
 
@@ -181,15 +181,15 @@ class GeneralizedGammaProcess(DiscountedMeasure):
     """
 
     @property
-    def log_front(self) -> Array:
+    def log_front(self) -> Float[Array, ""]:
         d = self.discount
         return jnp.log(self.mass) + (1 - d) * jnp.log(self.concentration) - gammaln(1 - d)
 
-    def log_rate(self, log_theta: Array) -> Array:
+    def log_rate(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         weight = self.concentration * jnp.exp(log_theta)
         return self.log_front - (1 + self.discount) * log_theta - weight
 
-    def tail(self, log_theta: Array) -> Array:
+    def tail(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """a c Gamma(-d, c theta) / Gamma(1 - d)."""
         d, c = self.discount, self.concentration
         front = self.mass * c * jnp.exp(-gammaln(1 - d))
@@ -219,19 +219,19 @@ class StableBetaProcess(DiscountedMeasure):
     bounded = True
 
     @property
-    def log_front(self) -> Array:
+    def log_front(self) -> Float[Array, ""]:
         c, d = self.concentration, self.discount
         return jnp.log(self.mass) - betaln(1 - d, c + d)
 
-    def log_rate(self, log_theta: Array) -> Array:
+    def log_rate(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         c, d = self.concentration, self.discount
         return self.log_front - (1 + d) * log_theta + power(c + d - 1, log1mexp(log_theta))
 
-    def log_density(self, s: Array) -> Array:
+    def log_density(self, s: Float[Array, "*b"]) -> Float[Array, "*b"]:
         power = -(self.concentration + self.discount) * jax.nn.softplus(s)
         return self.log_front + self.discount * jax.nn.softplus(-s) + power
 
-    def tail(self, log_theta: Array) -> Array:
+    def tail(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """By panels in the log odds s. Where e^s is small the density falls as e^(-d s), and where
         it is large as e^(-(c+d) s), whose integrals are known."""
         c, d, front = self.concentration, self.discount, self.log_front
@@ -261,19 +261,19 @@ class BetaPrimeProcess(RateMeasure):
         binomial process.
     """
 
-    def log_rate(self, log_theta: Array) -> Array:
+    def log_rate(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return jnp.log(self.small) - log_theta - self.concentration * jax.nn.softplus(log_theta)
 
-    def tail(self, log_theta: Array) -> Array:
+    def tail(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return self.small * softplus_tail(log_theta, self.concentration)
 
 
-def power(exponent: Array, log_x: Array) -> Array:
+def power(exponent: Float[Array, ""], log_x: Float[Array, "*b"]) -> Float[Array, "*b"]:
     """The logarithm of a power, 0 of the power 0, also of 0."""
     return jnp.where(exponent == 0, 0.0, exponent * jnp.where(exponent == 0, 0.0, log_x))
 
 
-def _rule(dtype: Any) -> tuple[Array, Array]:
+def _rule(dtype: Any) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
     """Gauss and Legendre's nodes and weights on (-1, 1), enough for the digits of a dtype."""
     nodes, weights = np.polynomial.legendre.leggauss(jnp.finfo(dtype).nmant // 4 + 3)
     return jnp.asarray(nodes, dtype), jnp.asarray(weights, dtype)

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln, gammaln
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int, Real
 
 from .. import _checks
 from .._checks import as_real, scalar
@@ -54,8 +54,8 @@ class PitmanYor(Series):
         Pitman and Yor (1997), The two-parameter Poisson-Dirichlet distribution.
     """
 
-    concentration: Array = eqx.field(converter=scalar("concentration"))
-    discount: Array = eqx.field(converter=scalar("discount"))
+    concentration: Float[Array, ""] = eqx.field(converter=scalar("concentration"))
+    discount: Float[Array, ""] = eqx.field(converter=scalar("discount"))
     prior: Any = eqx.field(converter=gamma_prior("prior"), default=None)
 
     def __check_init__(self):
@@ -77,7 +77,7 @@ class PitmanYor(Series):
         """The prior of each hyper-parameter, or `None`."""
         return {"concentration": self.prior, "discount": self.prior}
 
-    def logdensity(self, hyper: Hyper, counts: Array) -> Array:
+    def logdensity(self, hyper: Hyper, counts: Int[Array, " K"]) -> Float[Array, ""]:
         """The log probability of clusters of these sizes (zeros are no clusters), in any order.
 
         `sum_{0<j<K} log(a + j d) - sum_{0<i<n} log(a + i) + sum_k sum_{0<i<m_k} log(i - d)`
@@ -87,7 +87,7 @@ class PitmanYor(Series):
         total = gammaln(jnp.maximum(jnp.sum(counts), 1).astype(float))
         return self._log_hyper(hyper, counts) + factorials - total
 
-    def _log_hyper(self, hyper: Hyper, counts: Array) -> Array:
+    def _log_hyper(self, hyper: Hyper, counts: Int[Array, " K"]) -> Float[Array, ""]:
         """`logdensity` without its factorials, which are large and know nothing of a and d.
 
         With P(x, n) = Gamma(x + n) / Gamma(x) the products over i are, of n items and of a cluster,
@@ -106,15 +106,15 @@ class PitmanYor(Series):
         others = jnp.where(num > 1, others, 0.0)
         return births + jnp.sum(joins) + others
 
-    def redraw(self, key: Any, hyper: Hyper, counts: Array) -> Hyper:
+    def redraw(self, key: Any, hyper: Hyper, counts: Int[Array, " K"]) -> Hyper:
         """A Metropolis step on (log a, logit d) given the sizes of the clusters."""
         if self.prior is None:
             return hyper
         return self._walk(key, hyper, lambda hyper: self._log_hyper(hyper, counts))
 
     def draw_weights(
-        self, key: Any, hyper: Hyper, counts: Array, among: Bool[Array, " K"]
-    ) -> tuple[Array, Array]:
+        self, key: Any, hyper: Hyper, counts: Int[Array, " K"], among: Bool[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, ""]]:
         """(w_A, w_0) ~ Dirichlet({m_k - d}_A, a + J d + n_0), by their logs, to a common factor.
 
         A are J of the clusters, and n_0 items are in others, which have w_0 together.
@@ -126,19 +126,23 @@ class PitmanYor(Series):
         log_weight = log_gamma(key, shapes)  # in one call, the tail first: slots are appended
         return log_weight[1:], log_weight[0]
 
-    def stick_shapes(self, hyper: Hyper, counts: Array) -> tuple[Array, Array]:
+    def stick_shapes(
+        self, hyper: Hyper, counts: Real[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
         """The shapes of each stick's beta law, 1 - d + m_j and a + j d + sum_{l>j} m_l."""
         a, d = hyper["concentration"], hyper["discount"]
         below = jnp.flip(jnp.cumsum(jnp.flip(counts[1:])))
         later = jnp.append(below, jnp.zeros((1,), below.dtype))
         return 1 - d + counts, a + jnp.arange(1, len(counts) + 1) * d + later
 
-    def log_weights(self, series: Sticks) -> tuple[Array, Array]:
+    def log_weights(self, series: Sticks) -> tuple[Float[Array, " K"], Float[Array, ""]]:
         """log w_j = log v_j + sum_{l<j} log(1 - v_l)."""
         before, log_rest = _left_before(series.log_left)
         return series.log_stick + before, log_rest
 
-    def draw_atoms(self, key: Any, hyper: Hyper, counts: Array, end: Array | float) -> Atoms:
+    def draw_atoms(
+        self, key: Any, hyper: Hyper, counts: Int[Array, " K"], end: Float[Array, ""] | float
+    ) -> Atoms:
         """Given K clusters the weights are
 
             (w_1, ..., w_K, w_0) ~ Dirichlet(m_1 - d, ..., m_K - d, a + K d),
@@ -164,7 +168,7 @@ class PitmanYor(Series):
         arrived = jnp.where(empty[:-1], passed[:-1], own) < 1
         return Atoms(log_weight, arrived, log_rate[-1], passed[-1] < 1)
 
-    def draw_order(self, key: Any, hyper: Hyper, counts: Array) -> Array:
+    def draw_order(self, key: Any, hyper: Hyper, counts: Int[Array, " K"]) -> Int[Array, " K"]:
         """The slots in the order of their sticks, which is that of arrival, see `draw_atoms`.
 
         If the slots do not suffice, a cluster has the last.
@@ -174,7 +178,9 @@ class PitmanYor(Series):
         empty = jax.lax.cumlogsumexp(wait)
         return jnp.argsort(jnp.where(counts == 0, empty, log_wait[:-1] - log_weight))
 
-    def _by_slot(self, key: Any, hyper: Hyper, counts: Array) -> tuple[Array, Array, Array]:
+    def _by_slot(
+        self, key: Any, hyper: Hyper, counts: Int[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, " K+1"], Float[Array, " K+1"]]:
         """The log weights of all slots; and, with one slot more, log r and log E."""
         weight_key, left_key, wait_key = jax.random.split(key, 3)
         a, d, used = hyper["concentration"], hyper["discount"], counts > 0
@@ -191,19 +197,21 @@ class PitmanYor(Series):
         log_wait = jnp.log(-jnp.log(slot_uniform(wait_key, (len(used) + 1,), own.dtype)))
         return log_weight, log_rate, log_wait
 
-    def _left_shapes(self, hyper: Hyper, used: Bool[Array, " K"]) -> Array:
+    def _left_shapes(self, hyper: Hyper, used: Bool[Array, " K"]) -> Float[Array, " K"]:
         """a + (K + e) d, for the e-th empty slot."""
         number = jnp.sum(used) + jnp.cumsum(~used)
         return hyper["concentration"] + number * hyper["discount"]
 
-    def redraw_from_series(self, key: Any, hyper: Hyper, series: Sticks, used: Array) -> Hyper:
+    def redraw_from_series(
+        self, key: Any, hyper: Hyper, series: Sticks, used: Bool[Array, " K"]
+    ) -> Hyper:
         """A Metropolis step on (log a, logit d) given the sticks in use."""
         if self.prior is None:
             return hyper
         log_stick, log_left = series
         index = jnp.arange(1, len(used) + 1)
 
-        def logdensity(hyper: Hyper) -> Array:
+        def logdensity(hyper: Hyper) -> Float[Array, ""]:
             a, d = hyper["concentration"], hyper["discount"]
             b = a + index * d
             each = -d * log_stick + (b - 1) * log_left - betaln(1 - d, b)
@@ -224,7 +232,7 @@ class PitmanYor(Series):
             "discount": jax.nn.sigmoid(logit),
         }
 
-        def target(hyper: Hyper) -> Array:
+        def target(hyper: Hyper) -> Float[Array, ""]:
             a, d = hyper["concentration"], hyper["discount"]
             jacobian = jnp.log(a) + jnp.log(d) + jnp.log1p(-d)
             return logdensity(hyper) + (shape - 1) * jnp.log(a) - rate * a + jacobian
@@ -234,7 +242,7 @@ class PitmanYor(Series):
         return jax.tree.map(lambda new, old: jnp.where(taken, new, old), proposal, hyper)
 
 
-def _left_before(log_left: Array) -> tuple[Array, Array]:
+def _left_before(log_left: Float[Array, " K"]) -> tuple[Float[Array, " K"], Float[Array, ""]]:
     """sum_{l<j} log(1 - v_l) for every stick, and the sum over all."""
     total = jnp.cumsum(log_left)
     return jnp.append(jnp.zeros((1,), total.dtype), total[:-1]), total[-1]
@@ -272,7 +280,7 @@ class DirichletProcess(PitmanYor):
     def priors(self) -> dict[str, Any]:
         return {"concentration": self.prior, "discount": None}
 
-    def redraw(self, key: Any, hyper: Hyper, counts: Array) -> Hyper:
+    def redraw(self, key: Any, hyper: Hyper, counts: Int[Array, " K"]) -> Hyper:
         """The concentration from its conditional, see `redraw_concentration`."""
         if self.prior is None:
             return hyper
@@ -283,7 +291,9 @@ class DirichletProcess(PitmanYor):
             )
         }
 
-    def redraw_from_series(self, key: Any, hyper: Hyper, series: Sticks, used: Array) -> Hyper:
+    def redraw_from_series(
+        self, key: Any, hyper: Hyper, series: Sticks, used: Bool[Array, " K"]
+    ) -> Hyper:
         """The concentration from Gamma(s + J, r - sum_{j<=J} log(1 - v_j)), J sticks in use."""
         if self.prior is None:
             return hyper

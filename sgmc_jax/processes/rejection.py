@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from ..special import log1mexp
 from .measures import (
@@ -27,13 +27,13 @@ from .representation import MeasureSeries, at_least_one
 class LogEnvelope(NamedTuple):
     """mu = a c theta^-1 on (0, 1)."""
 
-    small: Array
+    small: Float[Array, ""]
 
-    def log_theta(self, g: Array) -> Array:
+    def log_theta(self, g: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """log T(g)."""
         return -(g / self.small)
 
-    def place(self, log_theta: Array) -> Array:
+    def place(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """The tail of mu at theta."""
         return -self.small * log_theta
 
@@ -41,30 +41,30 @@ class LogEnvelope(NamedTuple):
 class OddsEnvelope(NamedTuple):
     """mu = a c theta^-1 / (1 + s theta)."""
 
-    small: Array
+    small: Float[Array, ""]
     scale: Any
 
-    def log_theta(self, g: Array) -> Array:
+    def log_theta(self, g: Float[Array, "*b"]) -> Float[Array, "*b"]:
         scaled = g / self.small
         return -scaled - log1mexp(-scaled) - jnp.log(self.scale)
 
-    def place(self, log_theta: Array) -> Array:
+    def place(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return self.small * jax.nn.softplus(-log_theta - jnp.log(self.scale))
 
 
 class PowerEnvelope(NamedTuple):
     """mu = C theta^(-1-d), on (0, 1) if it is bounded."""
 
-    log_front: Array
-    discount: Array
+    log_front: Float[Array, ""]
+    discount: Float[Array, ""]
     bounded: bool
 
-    def log_theta(self, g: Array) -> Array:
+    def log_theta(self, g: Float[Array, "*b"]) -> Float[Array, "*b"]:
         powers = self.discount * jnp.exp(jnp.log(g) - self.log_front)
         log = jnp.log1p if self.bounded else jnp.log
         return -log(powers) / self.discount
 
-    def place(self, log_theta: Array) -> Array:
+    def place(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         exp = jnp.expm1 if self.bounded else jnp.exp
         return jnp.exp(self.log_front) / self.discount * exp(-self.discount * log_theta)
 
@@ -72,7 +72,9 @@ class PowerEnvelope(NamedTuple):
 Envelope = LogEnvelope | OddsEnvelope | PowerEnvelope
 
 
-def envelope(measure: RateMeasure) -> tuple[Envelope, Callable[[Array], Array]]:
+def envelope(
+    measure: RateMeasure,
+) -> tuple[Envelope, Callable[[Float[Array, "*b"]], Float[Array, "*b"]]]:
     """mu, whose tail is T^-1, the `place` of a weight; and log rho, a function of log theta."""
     c = measure.concentration
     weight = lambda log_theta: c * jnp.exp(log_theta)
@@ -92,7 +94,7 @@ def envelope(measure: RateMeasure) -> tuple[Envelope, Callable[[Array], Array]]:
     raise TypeError(f"there is no envelope of a {type(measure).__name__}")
 
 
-def _less(c: Array) -> Array:
+def _less(c: Float[Array, ""]) -> Float[Array, ""]:
     """c - 1; NaN where a concentration that was traced leaves the range: rho would be above 1."""
     return jnp.where(c >= 1, c - 1, jnp.nan)
 
@@ -104,20 +106,22 @@ class Rejection(MeasureSeries):
     def every_concentration(self) -> bool:
         return isinstance(self.measure, GammaProcess | GeneralizedGammaProcess)
 
-    def log_tau(self, v: Array, g: Array) -> Array:
+    def log_tau(self, v: Float[Array, "..."], g: Float[Array, "..."]) -> Float[Array, "..."]:
         larger, log_kept = envelope(self.measure)
         log_theta = larger.log_theta(g)
         kept = log_kept(log_theta)
         there = jnp.where(jnp.log(v) <= kept, log_theta, -jnp.inf)
         return jnp.where(jnp.isnan(kept), kept, there)
 
-    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
+    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         return self._uniform(key, shape)
 
-    def logpdf_v(self, v: Array) -> Array:
+    def logpdf_v(self, v: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return jnp.where((v > 0) & (v <= 1), 0.0, -jnp.inf)
 
-    def lift(self, key: Any, log_theta: Array) -> tuple[Array, Array]:
+    def lift(
+        self, key: Any, log_theta: Float[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
         larger, log_kept = envelope(self.measure)
         v = self._uniform(key, log_theta.shape) * jnp.exp(log_kept(log_theta))
         return v, larger.place(log_theta)

@@ -57,11 +57,11 @@ class Representation(eqx.Module):
         """Draws from G; draw i depends only on the key and the flat index i."""
 
     @abstractmethod
-    def logpdf_v(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+    def logpdf_v(self, v: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """The log density of G, or log mass where V is a constant."""
 
     @property
-    def mass(self) -> Array | None:
+    def mass(self) -> Float[Array, ""] | None:
         """a, of which tau knows g / a alone; `None` where `exposure` is not known."""
         return None
 
@@ -73,7 +73,7 @@ class Representation(eqx.Module):
         """E = int (1 - h(0 | theta)^n) nu(d theta) at a mass of one."""
         raise TypeError(f"{type(self).__name__} does not know how many atoms items have")
 
-    def tau(self, v: Any, g: Any) -> Array:
+    def tau(self, v: Any, g: Any) -> Float[Array, "..."]:
         """The weight of the atom at v and g."""
         return jnp.exp(self.log_tau(jnp.asarray(v, float), jnp.asarray(g, float)))
 
@@ -139,7 +139,7 @@ class OwnSeries(Representation):
     own_sample_v: Callable
     own_logpdf_v: Callable
     own_exposure: Callable | None
-    own_mass: Array | None
+    own_mass: Float[Array, ""] | None
 
     def __init__(
         self, tau: Callable, sample_v: Callable, logpdf_v: Callable, exposure: Callable | None
@@ -148,7 +148,7 @@ class OwnSeries(Representation):
         self.own_exposure, self.own_mass = exposure, None if exposure is None else jnp.ones(())
 
     @property
-    def mass(self) -> Array | None:
+    def mass(self) -> Float[Array, ""] | None:
         return self.own_mass
 
     def of_mass(self, mass: Any) -> Representation:
@@ -156,22 +156,22 @@ class OwnSeries(Representation):
             return super().of_mass(mass)
         return eqx.tree_at(lambda series: series.own_mass, self, mass)
 
-    def exposure(self, counts: Any, num_items: Any) -> Array:
+    def exposure(self, counts: Any, num_items: Any) -> Float[Array, ""]:
         if self.own_exposure is None:
             return super().exposure(counts, num_items)
         return _returned.scalar("exposure", self.own_exposure(num_items))
 
-    def log_tau(self, v: Array, g: Array) -> Array:
+    def log_tau(self, v: Float[Array, "..."], g: Float[Array, "..."]) -> Float[Array, "..."]:
         g = g if self.own_mass is None else g / self.own_mass
         return jnp.log(jnp.vectorize(self.own_tau)(v, g))
 
-    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
+    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         index = jnp.arange(jnp.zeros(shape, bool).size)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, index)
         one = lambda key: _returned.scalar("sample_v", self.own_sample_v(key))
         return jax.vmap(one)(keys).reshape(shape)
 
-    def logpdf_v(self, v: Array) -> Array:
+    def logpdf_v(self, v: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return jnp.vectorize(self.own_logpdf_v)(v)
 
 
@@ -197,20 +197,20 @@ class MeasureSeries(Representation):
         return True
 
     @property
-    def mass(self) -> Array:
+    def mass(self) -> Float[Array, ""]:
         return self.measure.mass
 
     def of_mass(self, mass: Any) -> MeasureSeries:
         return self.of(self.measure.of_mass(mass))
 
-    def exposure(self, counts: Any, num_items: Any) -> Array:
+    def exposure(self, counts: Any, num_items: Any) -> Float[Array, ""]:
         return exposure(self.measure.of_mass(1.0), counts, num_items)
 
     def of(self, measure: RateMeasure) -> MeasureSeries:
         """The same representation of another measure of the same kind."""
         return type(self)(measure)
 
-    def _uniform(self, key: Any, shape: tuple[int, ...]) -> Array:
+    def _uniform(self, key: Any, shape: tuple[int, ...]) -> Float[Array, "..."]:
         return slot_uniform(key, shape, self.measure.mass.dtype)
 
 

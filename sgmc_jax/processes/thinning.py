@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from ..random.slots import slot_uniform
 from .laws import BetaLaw, BetaPrimeLaw, GammaLaw, Law
@@ -35,23 +35,25 @@ class Thinning(MeasureSeries):
             return BetaLaw(1 - d, c + d)
         return BetaPrimeLaw(c) if isinstance(measure, BetaPrimeProcess) else GammaLaw(1 - d, c)
 
-    def _log_ratio(self, log_theta: Array) -> Array:
+    def _log_ratio(self, log_theta: Float[Array, "*b"]) -> Float[Array, "*b"]:
         """log of a / theta, times 1 + theta for the beta prime process."""
         more = isinstance(self.measure, BetaPrimeProcess)
         spread = jax.nn.softplus(log_theta) if more else 0.0
         return jnp.log(self.measure.mass) - log_theta + spread
 
-    def log_tau(self, v: Array, g: Array) -> Array:
+    def log_tau(self, v: Float[Array, "..."], g: Float[Array, "..."]) -> Float[Array, "..."]:
         log_v = jnp.log(v)
         return jnp.where(self._log_ratio(log_v) >= jnp.log(g), log_v, -jnp.inf)
 
-    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
+    def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         return self.law.sample(key, shape)
 
-    def logpdf_v(self, v: Array) -> Array:
+    def logpdf_v(self, v: Float[Array, "*b"]) -> Float[Array, "*b"]:
         return self.law.logpdf(v)
 
-    def points(self, place_key: Any, v_key: Any, number: int) -> tuple[Array, Array]:
+    def points(
+        self, place_key: Any, v_key: Any, number: int
+    ) -> tuple[Float[Array, " J"], Float[Array, " J"]]:
         """V and g of the first points, of which few have no atom.
 
         An atom at g has V < x(g), where (d nu / d G)(x) = g: x = a / y, with y = g, or g - a for
@@ -83,7 +85,9 @@ class Thinning(MeasureSeries):
         v = jnp.where(early, law.sample(early_key, (number,)), late)
         return v, jnp.where(early, unit, jnp.exp(log_y) + shift)
 
-    def lift(self, key: Any, log_theta: Array) -> tuple[Array, Array]:
+    def lift(
+        self, key: Any, log_theta: Float[Array, " K"]
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
         u = self._uniform(key, log_theta.shape)
         return jnp.exp(log_theta), u * jnp.exp(self._log_ratio(log_theta))
 
