@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Real
 from scipy.optimize import root_scalar
 from scipy.special import digamma, xlogy
 
@@ -60,7 +60,7 @@ def items_of(data: Any) -> Float[np.ndarray, "n d"]:
     return rows
 
 
-def shared_concentration(counts: Float[np.ndarray, " v"], number: float) -> float:
+def shared_concentration(counts: Real[np.ndarray, " v"], number: float) -> float:
     """The symmetric concentration under which a cluster is as varied as a K-th of all words.
 
     `counts` are those of the categories; the root of

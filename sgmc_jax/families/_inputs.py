@@ -31,7 +31,7 @@ def positive_vector(name: str, value: Any, dim: int | None) -> Float[Array, " d"
     return vector(name, value, dim)
 
 
-def positive_number(name: str, value: Any) -> Array:
+def positive_number(name: str, value: Any) -> Float[Array, ""]:
     """A positive number as an array leaf."""
     value = _checks.as_real(value, name)
     if value.ndim:

@@ -16,19 +16,19 @@ from .family import Family
 class FirstMoments(NamedTuple):
     """Counts of items (K,) and sums over them (K, D), of which some prior mean was subtracted."""
 
-    count: Array
-    total: Array
+    count: Float[Array, "*k"]
+    total: Float[Array, "*k d"]
 
 
 class SecondMoments(NamedTuple):
     """Counts (K,), sums (K, D), and sums of squares (K, D) or of outer products (K, D, D)."""
 
-    count: Array
-    total: Array
-    square: Array
+    count: Float[Array, "*k"]
+    total: Float[Array, "*k d"]
+    square: Float[Array, "*k d"] | Float[Array, "*k d d"]
 
 
-def first_moments(weights: Array, x: Float[Array, "n d"]) -> FirstMoments:
+def first_moments(weights: Float[Array, "k n"], x: Float[Array, "n d"]) -> FirstMoments:
     """Weighted counts and sums of rows."""
     weights = weights.astype(x.dtype)
     return FirstMoments(weights.sum(1), product(weights, x))
@@ -42,7 +42,7 @@ class CountVectors(Family):
     def size(self) -> int:
         """The length of a vector."""
 
-    def statistics(self, items: Any, weights: Array) -> FirstMoments:
+    def statistics(self, items: Any, weights: Float[Array, "k n"]) -> FirstMoments:
         return first_moments(weights, rows(items, self.size))
 
     def item_statistics(self, item: Any) -> FirstMoments:

@@ -19,8 +19,8 @@ from .family import cast, gained_less_lost
 class Urns(NamedTuple):
     """Concentrations (K, V), and their sums (K,)."""
 
-    concentration: Array
-    total: Array
+    concentration: Float[Array, "k v"]
+    total: Float[Array, " k"]
 
 
 class DirichletCategorical(DirichletFamily):
@@ -100,7 +100,7 @@ class DirichletCategorical(DirichletFamily):
         zeros = jnp.zeros((weights.shape[0], self.size), weights.dtype)
         return FirstMoments(weights.sum(1), zeros.at[:, jnp.asarray(items)].add(weights))
 
-    def label_statistics(self, items: Any, labels: Array, capacity: int) -> FirstMoments:
+    def label_statistics(self, items: Any, labels: Int[Array, " n"], capacity: int) -> FirstMoments:
         place = jnp.where(labels < 0, capacity, labels)
         # whole numbers, as one more than 2^24 is 2^24 in float32, and so for ever
         whole = jnp.zeros((capacity, self.size), jnp.int32)
@@ -108,7 +108,9 @@ class DirichletCategorical(DirichletFamily):
         total = whole.astype(self.concentration.dtype)
         return FirstMoments(total.sum(1), total)
 
-    def moved_statistics(self, items: Any, old: Array, new: Array, capacity: int) -> FirstMoments:
+    def moved_statistics(
+        self, items: Any, old: Int[Array, " n"], new: Int[Array, " n"], capacity: int
+    ) -> FirstMoments:
         return gained_less_lost(self, items, old, new, capacity)
 
     def item_statistics(self, item: Any) -> FirstMoments:
@@ -116,7 +118,13 @@ class DirichletCategorical(DirichletFamily):
         return FirstMoments(jnp.ones((), x.dtype), x)
 
     def move(
-        self, stats: FirstMoments, predictive: Urns, k: Array, count: Array, item: Any, sign: Any
+        self,
+        stats: FirstMoments,
+        predictive: Urns,
+        k: Int[Array, ""],
+        count: Int[Array, ""],
+        item: Any,
+        sign: Any,
     ) -> tuple[FirstMoments, Urns]:
         own = cast(self, stats.total).concentration
         total = stats.total.at[k, item].add(sign)
@@ -125,17 +133,17 @@ class DirichletCategorical(DirichletFamily):
         size = predictive.total.at[k].set(own.sum() + count)
         return FirstMoments(stats.count.at[k].add(sign), total), Urns(concentration, size)
 
-    def scores(self, params: Multinomials, items: Any) -> Array:
+    def scores(self, params: Multinomials, items: Any) -> Float[Array, "k n"]:
         return params.log_probability.T[jnp.asarray(items)].T
 
-    def log_base(self, items: Any) -> Array:
+    def log_base(self, items: Any) -> Float[Array, " n"]:
         return jnp.zeros(jnp.shape(items), self.concentration.dtype)
 
     def predictive(self, stats: FirstMoments) -> Urns:
         concentration = cast(self, stats.total).concentration + stats.total
         return Urns(concentration, concentration.sum(1))
 
-    def log_predictive_of(self, predictive: Urns, item: Any) -> Array:
+    def log_predictive_of(self, predictive: Urns, item: Any) -> Float[Array, " k"]:
         return jnp.log(predictive.concentration[:, item]) - jnp.log(predictive.total)
 
     def check(self, data: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .. import _checks
 from ..arrays import product
@@ -22,19 +22,19 @@ from .family import Family, cast
 class Multinomials(NamedTuple):
     """Logarithms of K probability vectors (K, V)."""
 
-    log_probability: Array
+    log_probability: Float[Array, "k v"]
 
 
 class Dirichlets(NamedTuple):
     """Concentrations (K, V)."""
 
-    concentration: Array
+    concentration: Float[Array, "k v"]
 
 
 class DirichletFamily(Family):
     """Counts c of categories, with a Dirichlet prior of their probabilities."""
 
-    concentration: Array
+    concentration: Float[Array, " v"]
 
     def __init__(self, concentration: Any, size: int | None = None):
         concentration = _checks.as_real(concentration, "concentration")
@@ -52,7 +52,7 @@ class DirichletFamily(Family):
         logs = log_gamma(key, self.predictive(stats).concentration)
         return Multinomials(jax.nn.log_softmax(logs, axis=1))
 
-    def log_marginal(self, stats: FirstMoments) -> Array:
+    def log_marginal(self, stats: FirstMoments) -> Float[Array, " k"]:
         return log_ratio(cast(self, stats.total).concentration, stats.total)
 
 
@@ -115,18 +115,18 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
         check_counts(counts, counts.shape[1])
         return cls(shared_concentration(counts.sum(0), number), size=counts.shape[1])
 
-    def scores(self, params: Multinomials, items: Any) -> Array:
+    def scores(self, params: Multinomials, items: Any) -> Float[Array, "k n"]:
         x = rows(items, self.size).astype(params.log_probability.dtype)
         return product(params.log_probability, x.T)
 
-    def log_base(self, items: Any) -> Array:
+    def log_base(self, items: Any) -> Float[Array, " n"]:
         x = rows(items, self.size)
         return gammaln(jnp.sum(x, axis=1) + 1) - jnp.sum(gammaln(x + 1), axis=1)
 
     def predictive(self, stats: FirstMoments) -> Dirichlets:
         return Dirichlets(cast(self, stats.total).concentration + stats.total)
 
-    def log_predictive_of(self, predictive: Dirichlets, item: Any) -> Array:
+    def log_predictive_of(self, predictive: Dirichlets, item: Any) -> Float[Array, " k"]:
         concentration = predictive.concentration
         x = row(item, self.size).astype(concentration.dtype)
         return log_ratio(concentration, x) + self.log_base(x[None])
@@ -135,7 +135,9 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
         check_counts(data, self.size)
 
 
-def log_ratio(concentration: Array, counts: Array) -> Array:
+def log_ratio(
+    concentration: Float[Array, "... v"], counts: Float[Array, "... v"]
+) -> Float[Array, " k"]:
     """The log probability of any one sequence with these counts."""
     terms = jnp.sum(log_rising_factorial(concentration, counts), axis=-1)
     return terms - log_rising_factorial(concentration.sum(-1), counts.sum(-1))

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, Real
 
 from .. import _checks
 from .._checks import scalar
@@ -33,7 +33,9 @@ class ExplicitFeatures(FeatureFamily):
     from that are; its parameters are free of constraints.
     """
 
-    step_size: Array = eqx.field(converter=scalar("step_size"), default=0.1, kw_only=True)
+    step_size: Float[Array, ""] = eqx.field(
+        converter=scalar("step_size"), default=0.1, kw_only=True
+    )
     num_steps: int = eqx.field(static=True, default=5, kw_only=True)
 
     explicit = True
@@ -61,12 +63,12 @@ class ExplicitFeatures(FeatureFamily):
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, jnp.arange(capacity))
         return jax.vmap(self.draw_theta)(keys)
 
-    def births(self, key: Any, params: PyTree, born: Array) -> PyTree:
+    def births(self, key: Any, params: PyTree, born: Bool[Array, " K"]) -> PyTree:
         fresh = self.parameters(key, born.shape[0], None)
         put = lambda new, old: jnp.where(over_rows(born, old), new, old)
         return jax.tree.map(put, fresh, params)
 
-    def marginalise(self, params: PyTree, instantiated: Array) -> PyTree:
+    def marginalise(self, params: PyTree, instantiated: Bool[Array, " K"]) -> PyTree:
         return params
 
     # ------------------------------------------------------------------ at a synchronisation
@@ -80,7 +82,7 @@ class ExplicitFeatures(FeatureFamily):
         hyper: Hyper,
         params: PyTree,
         stats: tuple,
-        counts: Array,
+        counts: Int[Array, " K"],
         rows: FeatureRows,
         num_items: Any,
         comm: Any,
@@ -96,7 +98,7 @@ class ExplicitFeatures(FeatureFamily):
         state, _ = kernel.step(move_key, state, rows)
         return hyper, state.position
 
-    def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Array:
+    def logdensity(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> Float[Array, ""]:
         """By Schwarz: a density of parameters would depend on their units, and on its constant."""
         terms = self.loglik(params, rows.features, rows.items)
         active = jnp.sum(jnp.any(rows.features > 0, axis=1))
@@ -109,10 +111,19 @@ class ExplicitFeatures(FeatureFamily):
     def together(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> ExplicitRows:
         return ExplicitRows(self, params, rows.items, rows.features)
 
-    def move(self, stats: Any, params: PyTree, item: PyTree, entries: Array, sign: Array) -> Any:
+    def move(
+        self,
+        stats: Any,
+        params: PyTree,
+        item: PyTree,
+        entries: Int[Array, " K"],
+        sign: Int[Array, ""],
+    ) -> Any:
         return stats
 
-    def demote(self, stats: tuple, params: PyTree, instantiated: Array) -> tuple[tuple, PyTree]:
+    def demote(
+        self, stats: tuple, params: PyTree, instantiated: Bool[Array, " K"]
+    ) -> tuple[tuple, PyTree]:
         return stats, params
 
     def alone(
@@ -120,18 +131,20 @@ class ExplicitFeatures(FeatureFamily):
         hyper: Hyper,
         params: PyTree,
         stats: tuple,
-        shared: Array,
-        own: Array,
+        shared: Bool[Array, " K"],
+        own: Bool[Array, " K"],
         item: PyTree,
-        entries: Array,
+        entries: Int[Array, " K"],
     ) -> ExplicitRow:
         return ExplicitRow(self, params, item, entries)
 
-    def log_priors(self, params: PyTree) -> Array:
+    def log_priors(self, params: PyTree) -> Float[Array, " K"]:
         """The log prior density of the parameters of every slot."""
         return jax.vmap(self.log_theta)(params)
 
-    def loglik(self, params: PyTree, features: Array, items: PyTree) -> Array:
+    def loglik(
+        self, params: PyTree, features: Int[Array, "K n"], items: PyTree
+    ) -> Float[Array, " n"]:
         """The log likelihood of every item."""
         return jax.vmap(self.log_item, (None, 1, 0))(params, features, items)
 
@@ -144,24 +157,26 @@ class ExplicitRows(EntryLikelihood):
     items: PyTree
     features: Int[Array, "K *n"]
 
-    def gain(self, k: Array, entry: Array, lower: Array) -> Array:
+    def gain(
+        self, k: Int[Array, ""] | int, entry: Int[Array, "*n"], lower: Int[Array, "*n"]
+    ) -> Float[Array, "*n"]:
         low, high = (self._loglik(self.features.at[k].set(lower + i)) for i in (0, 1))
         return high - low
 
-    def change(self, k: Array, step: Array) -> ExplicitRows:
+    def change(self, k: Int[Array, ""] | int, step: Int[Array, "*n"]) -> ExplicitRows:
         return eqx.tree_at(lambda own: own.features, self, self.features.at[k].add(step))
 
-    def _loglik(self, features: Array) -> Array:
+    def _loglik(self, features: Int[Array, "K *n"]) -> Float[Array, "*n"]:
         return self.family.loglik(self.params, features, self.items)
 
 
 class ExplicitRow(ExplicitRows, RowLikelihood):
     """One row, and the parameters of all its features."""
 
-    def _loglik(self, features: Array) -> Array:
+    def _loglik(self, features: Int[Array, " K"]) -> Float[Array, ""]:
         return self.family.log_item(self.params, features, self.items)
 
-    def ratio(self, entries: Array, params: PyTree) -> Array:
+    def ratio(self, entries: Int[Array, " K"], params: PyTree) -> Float[Array, ""]:
         return self.family.log_item(params, entries, self.items) - self._loglik(self.features)
 
 
@@ -174,18 +189,18 @@ class _Posterior(Estimator):
     family: ExplicitFeatures
     active: Bool[Array, " K"]
     comm: Collective
-    reference: Array | float = 0.0
+    reference: Float[Array, " n"] | float = 0.0
 
     exact: ClassVar[bool] = True
 
     def estimate(
         self, key: Any, estate: PyTree, position: PyTree, data: FeatureRows
     ) -> tuple[Estimate, PyTree]:
-        def items(params: PyTree) -> Array:
+        def items(params: PyTree) -> Float[Array, ""]:
             terms = self.family.loglik(self.in_use(params), data.features, data.items)
             return jnp.sum(jnp.where(data.real, terms - self.reference, 0))
 
-        def prior(params: PyTree) -> Array:
+        def prior(params: PyTree) -> Float[Array, ""]:
             terms = self.family.log_priors(self.in_use(params))
             return jnp.sum(jnp.where(self.active, terms, 0))
 
@@ -241,10 +256,10 @@ class _Slots(Euclidean):
         scale = jnp.sqrt((self.counts > 0) / (1 + self.counts))
         return _times(scale, jax.tree.unflatten(structure, noise))
 
-    def squared_norm(self, x: PyTree, v: PyTree) -> Array:
+    def squared_norm(self, x: PyTree, v: PyTree) -> Float[Array, ""]:
         return jnp.asarray(optax.tree.vdot(v, _times(1 + self.counts, v)))
 
 
-def _times(factor: Array, x: PyTree) -> PyTree:
+def _times(factor: Real[Array, " K"], x: PyTree) -> PyTree:
     """`x` with a factor a slot."""
     return jax.tree.map(lambda x: over_rows(factor, x).astype(x.dtype) * x, x)

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int, Num, PyTree
 
 from .. import _checks
 from ..arrays import real_array
@@ -50,7 +50,7 @@ class Family(eqx.Module):
         (True, [[1.0, 1.0], [0.0, 1.0]])
     """
 
-    def about(self, centre: Array | None) -> Family:
+    def about(self, centre: Float[Array, " d"] | None) -> Family:
         """The family with its sums over items taken about a point amid them, for the precision.
 
         Statistics, and `log_base`, are then those of this centre; parameters and items are not
@@ -115,19 +115,25 @@ class Family(eqx.Module):
         one_hot = labels == jnp.arange(capacity)[:, None]
         return self.statistics(items, one_hot.astype(jnp.result_type(float)))
 
-    def joined(self, stats: Any, count: Array, item: PyTree, sign: Any) -> Any:
+    def joined(self, stats: Any, count: Int[Array, ""], item: PyTree, sign: Any) -> Any:
         """The statistics of one cluster (a row) that an item joins (sign 1) or leaves (-1).
 
         `count` is its size then: what rounding leaves of an empty cluster would count as data.
         """
 
-        def leaf(s: Array, x: Array) -> Array:
+        def leaf(s: Num[Array, "1 *d"], x: Num[Array, "*d"]) -> Num[Array, "1 *d"]:
             return jnp.where(count > 0, s + sign * x, 0).astype(s.dtype)
 
         return jax.tree.map(leaf, stats, self.item_statistics(item))
 
     def move(
-        self, stats: Any, predictive: Any, k: Array, count: Array, item: PyTree, sign: Any
+        self,
+        stats: Any,
+        predictive: Any,
+        k: Int[Array, ""],
+        count: Int[Array, ""],
+        item: PyTree,
+        sign: Any,
     ) -> tuple[Any, Any]:
         """All statistics and predictive laws as an item joins cluster k, or leaves it; as above."""
         row = self.joined(jax.tree.map(lambda x: x[k][None], stats), count, item, sign)
@@ -166,8 +172,8 @@ class LocatedFamily(Family):
     With items far from c, second moments about it cancel. Samplers therefore put c amid the data.
     """
 
-    mean: eqx.AbstractVar[Array]
-    centre: eqx.AbstractVar[Array]
+    mean: eqx.AbstractVar[Float[Array, " d"]]
+    centre: eqx.AbstractVar[Float[Array, " d"]]
 
     @classmethod
     def from_data(cls: type[_Located], data: Any, clusters: Any = 10) -> _Located:
@@ -214,7 +220,7 @@ class LocatedFamily(Family):
     def dim(self) -> int:
         return self.mean.shape[-1]
 
-    def log_base(self, items: Any) -> Array:
+    def log_base(self, items: Any) -> Float[Array, " n"]:
         x = rows(items, self.dim)
         return jnp.zeros(len(x), x.dtype)
 
@@ -222,12 +228,12 @@ class LocatedFamily(Family):
         check_rows(data, self.dim)
         check_precision(data)
 
-    def about(self, centre: Array | None) -> Family:
+    def about(self, centre: Float[Array, " d"] | None) -> Family:
         if centre is None:
             return self
         return eqx.tree_at(lambda own: own.centre, self, centre.reshape(self.mean.shape))
 
-    def _centred(self, x: Array) -> Array:
+    def _centred(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Rows or items less the centre."""
         return x - self.centre.astype(x.dtype)
 

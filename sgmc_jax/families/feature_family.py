@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ..collective import Collective
 
-Hyper = dict[str, Array]
+Hyper = dict[str, Any]
 
 
 class FeatureRows(NamedTuple):
@@ -47,11 +47,13 @@ class EntryLikelihood(eqx.Module):
     """
 
     @abstractmethod
-    def gain(self, k: Array, entry: Int[Array, "*n"], lower: Int[Array, "*n"]) -> Array:
+    def gain(
+        self, k: Int[Array, ""] | int, entry: Int[Array, "*n"], lower: Int[Array, "*n"]
+    ) -> Float[Array, "*n"]:
         """log f(x | Z_k = lower + 1) - log f(x | Z_k = lower), given that Z_k is now `entry`."""
 
     @abstractmethod
-    def change(self, k: Array, step: Int[Array, "*n"]) -> EntryLikelihood:
+    def change(self, k: Int[Array, ""] | int, step: Int[Array, "*n"]) -> EntryLikelihood:
         """The likelihood after the entries of column k have changed by `step`."""
 
 
@@ -163,7 +165,12 @@ class FeatureFamily(eqx.Module):
 
     @abstractmethod
     def move(
-        self, stats: PyTree, params: PyTree, item: PyTree, entries: Int[Array, " K"], sign: Array
+        self,
+        stats: PyTree,
+        params: PyTree,
+        item: PyTree,
+        entries: Int[Array, " K"],
+        sign: Int[Array, ""],
     ) -> PyTree:
         """The statistics with a row put in (sign 1), taken out (-1), or neither (0)."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks, _returned
 from .._functions import function_of
@@ -68,10 +68,10 @@ class FeatureLikelihood(ExplicitFeatures):
     def check(self, data: PyTree) -> None:
         _checks.finite("data", data)
 
-    def log_item(self, params: PyTree, entries: Array, item: PyTree) -> Array:
+    def log_item(self, params: PyTree, entries: Int[Array, " K"], item: PyTree) -> Float[Array, ""]:
         return _returned.scalar("log_likelihood", self.log_likelihood(params, entries, item))
 
-    def log_theta(self, theta: PyTree) -> Array:
+    def log_theta(self, theta: PyTree) -> Float[Array, ""]:
         return _returned.scalar("log_prior", self.log_prior(theta))
 
     def draw_theta(self, key: Any) -> PyTree:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import cho_solve, solve_triangular
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from .. import _checks
 from ..arrays import product
@@ -21,6 +21,8 @@ from ._from_data import items_of
 from ._inputs import check_rows, positive_number
 from .feature_family import FeatureFamily, FeatureRows, Hyper
 from .linear_rows import LinearRow, LinearRows
+
+Theta = Float[Array, "K D"]
 
 _CANCELS = 1e-3  # of a sum of squares: what is left of it has few digits in float32
 
@@ -78,8 +80,8 @@ class LinearGaussian(FeatureFamily):
     """
 
     dim: int = eqx.field(static=True)
-    noise_scale: Array
-    feature_scale: Array
+    noise_scale: Float[Array, ""]
+    feature_scale: Float[Array, ""]
     noise_prior: Any
     feature_prior: Any
 
@@ -134,13 +136,13 @@ class LinearGaussian(FeatureFamily):
     def priors(self) -> dict[str, Any]:
         return {"noise_scale": self.noise_prior, "feature_scale": self.feature_prior}
 
-    def parameters(self, key: Any, capacity: int, items: Any) -> Array:
+    def parameters(self, key: Any, capacity: int, items: Any) -> Theta:
         return jnp.zeros((capacity, self.dim), _inputs.rows(items, self.dim).dtype)
 
-    def births(self, key: Any, params: Array, born: Array) -> Array:
+    def births(self, key: Any, params: Theta, born: Bool[Array, " K"]) -> Theta:
         return params
 
-    def marginalise(self, params: Array, instantiated: Array) -> Array:
+    def marginalise(self, params: Theta, instantiated: Bool[Array, " K"]) -> Theta:
         return jnp.where(instantiated[:, None], params, 0)
 
     def check(self, data: Any) -> None:
@@ -148,7 +150,7 @@ class LinearGaussian(FeatureFamily):
 
     # ------------------------------------------------------------------ at a synchronisation
 
-    def statistics(self, params: Array, rows: FeatureRows) -> LinearSums:
+    def statistics(self, params: Theta, rows: FeatureRows) -> LinearSums:
         entries = rows.features.astype(params.dtype)
         residual = self._residual(rows.items, entries, params)
         residual = jnp.where(rows.real[:, None], residual, 0)
@@ -159,13 +161,13 @@ class LinearGaussian(FeatureFamily):
         self,
         key: Any,
         hyper: Hyper,
-        params: Array,
+        params: Theta,
         stats: LinearSums,
-        counts: Array,
+        counts: Int[Array, " K"],
         rows: FeatureRows,
         num_items: Any,
         comm: Any,
-    ) -> tuple[Hyper, Array]:
+    ) -> tuple[Hyper, Theta]:
         feature_key, scale_key = jax.random.split(key)
         step = self._step(feature_key, hyper, params, stats)
         rest = stats.square + jnp.sum(step * (product(stats.gram, step) - 2 * stats.cross))
@@ -183,12 +185,12 @@ class LinearGaussian(FeatureFamily):
         return new, jnp.where(active[:, None], drawn, rescaled)
 
     def report(
-        self, key: Any, hyper: Hyper, params: Array, stats: LinearSums, counts: Array
-    ) -> Array:
+        self, key: Any, hyper: Hyper, params: Theta, stats: LinearSums, counts: Int[Array, " K"]
+    ) -> Theta:
         drawn = params + self._step(key, hyper, params, stats)
         return jnp.where(counts[:, None] > 0, drawn, 0)
 
-    def _step(self, key: Any, hyper: Hyper, params: Array, stats: LinearSums) -> Array:
+    def _step(self, key: Any, hyper: Hyper, params: Theta, stats: LinearSums) -> Theta:
         """What to add to the reference for a draw: the posterior mean less it, and noise."""
         noise, ratio = _scales(hyper, params.dtype)
         factor = _factor(stats.gram, ratio)
@@ -196,7 +198,7 @@ class LinearGaussian(FeatureFamily):
         half = solve_triangular(factor, stats.cross - ratio * params, lower=True)
         return solve_triangular(factor, half + spread, lower=True, trans="T")
 
-    def logdensity(self, hyper: Hyper, params: Array, rows: FeatureRows) -> Array:
+    def logdensity(self, hyper: Hyper, params: Theta, rows: FeatureRows) -> Float[Array, ""]:
         """-(n D / 2) log 2 pi s^2 - (D / 2) log |Q / r| - (|X - Z m|^2 + r |m|^2) / 2 s^2.
 
         m = Q^-1 Z'X and r = (s / s_A)^2; |X|^2 - |L^-1 Z'X|^2 is the same, and would cancel.
@@ -211,13 +213,13 @@ class LinearGaussian(FeatureFamily):
         log_scale = num * jnp.log(2 * jnp.pi * noise**2) + self.dim * log_root
         return -log_scale - (square + ratio * jnp.sum(mean**2)) / (2 * noise**2)
 
-    def _residual(self, items: Any, entries: Array, params: Array) -> Array:
+    def _residual(self, items: Any, entries: Array, params: Theta) -> Float[Array, "n D"]:
         items = _inputs.rows(items, self.dim).astype(params.dtype)
         return items - product(entries.T, params)
 
     # ----------------------------------------------------------------- rows, together or alone
 
-    def together(self, hyper: Hyper, params: Array, rows: FeatureRows) -> LinearRows:
+    def together(self, hyper: Hyper, params: Theta, rows: FeatureRows) -> LinearRows:
         noise, _ = _scales(hyper, params.dtype)
         entries, scaled = rows.features.astype(params.dtype), params / noise**2
         residual = self._residual(rows.items, entries, params)
@@ -225,7 +227,12 @@ class LinearGaussian(FeatureFamily):
         return LinearRows(product(scaled, residual.T), product(scaled, params.T), nothing)
 
     def move(
-        self, stats: LinearSums, params: Array, item: Any, entries: Array, sign: Array
+        self,
+        stats: LinearSums,
+        params: Theta,
+        item: Any,
+        entries: Int[Array, " K"],
+        sign: Int[Array, ""],
     ) -> LinearSums:
         z = entries.astype(params.dtype)
         residual = _inputs.row(item, self.dim).astype(params.dtype) - product(z, params)
@@ -233,8 +240,8 @@ class LinearGaussian(FeatureFamily):
         return stats._replace(gram=gram, cross=stats.cross + sign * z[:, None] * residual)
 
     def demote(
-        self, stats: LinearSums, params: Array, instantiated: Array
-    ) -> tuple[LinearSums, Array]:
+        self, stats: LinearSums, params: Theta, instantiated: Bool[Array, " K"]
+    ) -> tuple[LinearSums, Theta]:
         fewer = self.marginalise(params, instantiated)
         cross = stats.cross + product(stats.gram, params - fewer)
         return stats._replace(cross=cross), fewer
@@ -242,12 +249,12 @@ class LinearGaussian(FeatureFamily):
     def alone(
         self,
         hyper: Hyper,
-        params: Array,
+        params: Theta,
         stats: LinearSums,
-        shared: Array,
-        own: Array,
+        shared: Bool[Array, " K"],
+        own: Bool[Array, " K"],
         item: Any,
-        entries: Array,
+        entries: Int[Array, " K"],
     ) -> LinearRow:
         dtype, z = params.dtype, entries.astype(params.dtype)
         noise, ratio = _scales(hyper, dtype)
@@ -271,19 +278,23 @@ class LinearGaussian(FeatureFamily):
         )
 
 
-def _scales(hyper: Hyper, dtype: Any) -> tuple[Array, Array]:
+def _scales(hyper: Hyper, dtype: Any) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """s, and (s / s_A)^2."""
     noise, scale = (hyper[name].astype(dtype) for name in ("noise_scale", "feature_scale"))
     return noise, (noise / scale) ** 2
 
 
-def _factor(gram: Array, ratio: Array) -> Array:
+def _factor(gram: Float[Array, "K K"], ratio: Float[Array, ""]) -> Float[Array, "K K"]:
     """L with L L' = gram + ratio I."""
     return jnp.linalg.cholesky(gram + ratio * jnp.eye(gram.shape[0], dtype=gram.dtype))
 
 
 def _redraw_scales(
-    key: Any, priors: dict[str, Any], hyper: Hyper, num: Array, square: Array
+    key: Any,
+    priors: dict[str, Any],
+    hyper: Hyper,
+    num: Float[Array, "2"],
+    square: Float[Array, "2"],
 ) -> Hyper:
     """Standard deviations of `num` normals whose squares add up to `square`."""
     if all(prior is None for prior in priors.values()):

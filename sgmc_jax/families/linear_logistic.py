@@ -53,8 +53,10 @@ class LinearLogistic(ExplicitFeatures):
     """
 
     dim: int = eqx.field(static=True)
-    feature_scale: Array = eqx.field(converter=scalar("feature_scale"), default=1.0)
-    intercept: Array = eqx.field(converter=real("intercept"), default=0.0)
+    feature_scale: Float[Array, ""] = eqx.field(converter=scalar("feature_scale"), default=1.0)
+    intercept: Float[Array, ""] | Float[Array, " D"] = eqx.field(
+        converter=real("intercept"), default=0.0
+    )
 
     def __check_init__(self):
         _checks.whole("dim", self.dim)

@@ -56,9 +56,11 @@ class LinearPoisson(ExplicitFeatures):
     """
 
     dim: int = eqx.field(static=True)
-    shape: Array = eqx.field(converter=real("shape"), default=1.0)
-    rate: Array = eqx.field(converter=real("rate"), default=1.0)
-    background: Array = eqx.field(converter=real("background"), default=0.1)
+    shape: Float[Array, ""] | Float[Array, " D"] = eqx.field(converter=real("shape"), default=1.0)
+    rate: Float[Array, ""] | Float[Array, " D"] = eqx.field(converter=real("rate"), default=1.0)
+    background: Float[Array, ""] | Float[Array, " D"] = eqx.field(
+        converter=real("background"), default=0.1
+    )
 
     def __check_init__(self):
         _checks.whole("dim", self.dim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int, PyTree
 
 from ..arrays import product
 from .feature_family import EntryLikelihood, RowLikelihood
@@ -17,12 +17,14 @@ class LinearRows(EntryLikelihood):
     gram: Float[Array, "K K"]
     moved: Float[Array, "K n"]
 
-    def gain(self, k: Array, entry: Array, lower: Array) -> Array:
+    def gain(
+        self, k: Int[Array, ""] | int, entry: Int[Array, " n"], lower: Int[Array, " n"]
+    ) -> Float[Array, " n"]:
         """(r . theta_k - |theta_k|^2 (lower + 1/2)) / s^2, r without feature k."""
         inner = self.inner[k] - product(self.gram[k], self.moved)
         return inner + self.gram[k, k] * (entry - lower - 0.5)
 
-    def change(self, k: Array, step: Array) -> LinearRows:
+    def change(self, k: Int[Array, ""] | int, step: Int[Array, " n"]) -> LinearRows:
         return eqx.tree_at(lambda own: own.moved, self, self.moved.at[k].add(step))
 
 
@@ -44,28 +46,37 @@ class LinearRow(RowLikelihood):
     noise_variance: Float[Array, ""]
     dim: int = eqx.field(static=True)
 
-    def gain(self, k: Array, entry: Array, lower: Array) -> Array:
+    def gain(
+        self, k: Int[Array, ""] | int, entry: Int[Array, ""], lower: Int[Array, ""]
+    ) -> Float[Array, ""]:
         steps = lower - entry + jnp.arange(2)
         values = self._log_normal(*self._moved(k, steps), self.alone)
         return values[1] - values[0]
 
-    def change(self, k: Array, step: Array) -> LinearRow:
+    def change(self, k: Int[Array, ""] | int, step: Int[Array, ""]) -> LinearRow:
         square, predictive = self._moved(k, step)
         inner = self.inner - step * self.gram[k]
         spread = self.spread + step * self.variance[k]
         where = lambda own: (own.inner, own.square, own.spread, own.predictive)
         return eqx.tree_at(where, self, (inner, square, spread, predictive))
 
-    def ratio(self, entries: Array, params: Array) -> Array:
+    def ratio(self, entries: Int[Array, " K"], params: PyTree) -> Float[Array, ""]:
         alone = jnp.stack([self.alone, jnp.sum(self.own * entries**2)])
         values = self._log_normal(self.square, self.predictive, alone)
         return values[1] - values[0]
 
-    def _moved(self, k: Array, step: Array) -> tuple[Array, Array]:
+    def _moved(
+        self, k: Int[Array, ""] | int, step: Int[Array, "*steps"]
+    ) -> tuple[Float[Array, "*steps"], Float[Array, "*steps"]]:
         """e e' and 1 + z M z' with column k changed by `step`."""
         square = self.square + step * (step * self.gram[k, k] - 2 * self.inner[k])
         return square, self.predictive + step * (step * self.variance[k, k] + 2 * self.spread[k])
 
-    def _log_normal(self, square: Array, predictive: Array, alone: Array) -> Array:
+    def _log_normal(
+        self,
+        square: Float[Array, "..."],
+        predictive: Float[Array, "..."],
+        alone: Float[Array, "..."],
+    ) -> Float[Array, "2"]:
         total = predictive + alone
         return -0.5 * (self.dim * jnp.log(total) + square / (self.noise_variance * total))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .. import _checks
 from ..arrays import columns_by_chunks, product
@@ -23,17 +23,17 @@ from .family import LocatedFamily, cast
 class DiagonalNormals(NamedTuple):
     """Means and logarithms of precisions, (K, D) each."""
 
-    mean: Array
-    log_precision: Array
+    mean: Float[Array, "k d"]
+    log_precision: Float[Array, "k d"]
 
 
 class Posterior(NamedTuple):
     """kappa_n, the mean less the centre, a_n and b_n, (K, D) each: what the predictive needs."""
 
-    strength: Array
-    mean: Array
-    shape: Array
-    rate: Array
+    strength: Float[Array, "k d"]
+    mean: Float[Array, "k d"]
+    shape: Float[Array, "k d"]
+    rate: Float[Array, "k d"]
 
 
 class NormalGamma(LocatedFamily):
@@ -79,11 +79,11 @@ class NormalGamma(LocatedFamily):
         Murphy (2007), Conjugate Bayesian analysis of the Gaussian distribution, section 3.
     """
 
-    mean: Array
-    mean_strength: Array
-    shape: Array
-    rate: Array
-    centre: Array
+    mean: Float[Array, " d"]
+    mean_strength: Float[Array, " d"]
+    shape: Float[Array, " d"]
+    rate: Float[Array, " d"]
+    centre: Float[Array, " d"]
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class NormalGamma(LocatedFamily):
         mean, covariance, share = place
         return cls(len(mean), mean, share, 2.0, share * np.diag(covariance))
 
-    def statistics(self, items: Any, weights: Array) -> SecondMoments:
+    def statistics(self, items: Any, weights: Float[Array, "k n"]) -> SecondMoments:
         x = self._centred(rows(items, self.dim))
         square = product(weights.astype(x.dtype), x * x)
         return SecondMoments(*first_moments(weights, x), square)
@@ -123,14 +123,14 @@ class NormalGamma(LocatedFamily):
         mean = self.centre.astype(mean.dtype) + mean
         return DiagonalNormals(mean, log_precision)
 
-    def scores(self, params: DiagonalNormals, items: Any) -> Array:
+    def scores(self, params: DiagonalNormals, items: Any) -> Float[Array, "k n"]:
         k, d = params.mean.shape
         root = jnp.exp(0.5 * params.log_precision)
         constant = 0.5 * jnp.sum(params.log_precision - math.log(2 * math.pi), axis=1)
 
         # not expanded into products: x^2 tau - 2 x mu tau + mu^2 tau cancels in float32
-        def chunk(x: Array) -> Array:
-            def one(args: tuple[Array, Array]) -> Array:
+        def chunk(x: Float[Array, "n d"]) -> Float[Array, "k n"]:
+            def one(args: tuple[Float[Array, " d"], Float[Array, " d"]]) -> Float[Array, " n"]:
                 mean, root = args
                 return jnp.sum(((columns - mean[:, None]) * root[:, None]) ** 2, axis=0)
 
@@ -148,7 +148,7 @@ class NormalGamma(LocatedFamily):
         spread = jnp.maximum(square - total * mean, 0) + share * count * gap**2
         return Posterior(strength, mean - share * gap, own.shape + count / 2, own.rate + spread / 2)
 
-    def log_predictive_of(self, predictive: Posterior, item: Any) -> Array:
+    def log_predictive_of(self, predictive: Posterior, item: Any) -> Float[Array, " k"]:
         strength, mean, shape, rate = predictive
         x = self._centred(row(item, self.dim)).astype(mean.dtype)
         ratio = strength / (strength + 1) / (2 * rate)
@@ -156,7 +156,7 @@ class NormalGamma(LocatedFamily):
         terms = constant - (shape + 0.5) * jnp.log1p(ratio * (x - mean) ** 2)
         return jnp.sum(terms, axis=1)
 
-    def log_marginal(self, stats: SecondMoments) -> Array:
+    def log_marginal(self, stats: SecondMoments) -> Float[Array, " k"]:
         own = cast(self, stats.total)
         strength, _, _, rate = self.predictive(stats)
         n = stats.count[:, None]

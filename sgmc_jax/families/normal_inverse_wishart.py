@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array
+from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from ..arrays import Tiles, columns_by_chunks, outer_products, product
@@ -29,11 +29,11 @@ from .family import LocatedFamily, cast, gained_less_lost
 class Normals(NamedTuple):
     """K normal laws: means (K, D) and lower triangular U (K, D, D) with S^-1 = U' U."""
 
-    mean: Array
-    whitener: Array
+    mean: Float[Array, "k d"]
+    whitener: Float[Array, "k d d"]
 
     @property
-    def covariance(self) -> Array:
+    def covariance(self) -> Float[Array, "*k d d"]:
         """The covariance matrices (K, D, D)."""
         root = _inverse(self.whitener)
         return product(root, root.mT)
@@ -45,20 +45,20 @@ class StudentT(NamedTuple):
     The squared distance of an item is |U (x - c) - u|^2, where c is the family's centre.
     """
 
-    power: Array
-    whitener: Array
-    shift: Array
-    constant: Array
+    power: Float[Array, " k"]
+    whitener: Float[Array, "k d d"]
+    shift: Float[Array, "k d"]
+    constant: Float[Array, " k"]
 
 
 class Scatter(NamedTuple):
     """kappa_n and nu_n (K,); t / n and t / n + c - m (K, D), and the Cholesky factor of A."""
 
-    kappa: Array
-    nu: Array
-    mean: Array
-    gap: Array
-    factor: Array
+    kappa: Float[Array, " k"]
+    nu: Float[Array, " k"]
+    mean: Float[Array, "k d"]
+    gap: Float[Array, "k d"]
+    factor: Float[Array, "k d d"]
 
 
 class NormalInverseWishart(LocatedFamily):
@@ -106,11 +106,11 @@ class NormalInverseWishart(LocatedFamily):
         and Feiveson (1966) for the draw, with factors reversed so that U is triangular.
     """
 
-    mean: Array
-    mean_strength: Array
-    degrees_of_freedom: Array
-    scale: Array
-    centre: Array
+    mean: Float[Array, " d"]
+    mean_strength: Float[Array, ""]
+    degrees_of_freedom: Float[Array, ""]
+    scale: Float[Array, "d d"]
+    centre: Float[Array, " d"]
 
     def __init__(
         self,
@@ -135,17 +135,21 @@ class NormalInverseWishart(LocatedFamily):
         mean, covariance, share = place
         return cls(len(mean), mean, share, None, share * covariance)
 
-    def statistics(self, items: Any, weights: Array) -> SecondMoments:
+    def statistics(self, items: Any, weights: Float[Array, "k n"]) -> SecondMoments:
         x = self._centred(rows(items, self.dim))
         return SecondMoments(*first_moments(weights, x), outer_products(weights, x))
 
-    def label_statistics(self, items: Any, labels: Array, capacity: int) -> SecondMoments:
+    def label_statistics(
+        self, items: Any, labels: Int[Array, " n"], capacity: int
+    ) -> SecondMoments:
         tiles = Tiles.of(labels, capacity)  # n D^2 operations, where a one-hot product has n D^2 K
         weights = tiles.real[:, None, :].astype(jnp.result_type(self.mean))
         each = jax.vmap(self.statistics)(tiles.take(rows(items, self.dim)), weights)
         return tiles.sum(jax.tree.map(lambda x: x[:, 0], each))
 
-    def moved_statistics(self, items: Any, old: Array, new: Array, capacity: int) -> SecondMoments:
+    def moved_statistics(
+        self, items: Any, old: Int[Array, " n"], new: Int[Array, " n"], capacity: int
+    ) -> SecondMoments:
         return gained_less_lost(self, items, old, new, capacity)
 
     def item_statistics(self, item: Any) -> SecondMoments:
@@ -170,14 +174,14 @@ class NormalInverseWishart(LocatedFamily):
         mean = own.centre + mean + spread / jnp.sqrt(kappa)[:, None]
         return Normals(mean, whitener)
 
-    def scores(self, params: Normals, items: Any) -> Array:
+    def scores(self, params: Normals, items: Any) -> Float[Array, "k n"]:
         k, d = params.mean.shape
         centre = self.centre.astype(params.mean.dtype)
         shift = product(params.whitener, (params.mean - centre)[..., None])
         constant = _log_diagonal(params.whitener) - 0.5 * d * math.log(2 * math.pi)
         bands = _bands(params.whitener)
 
-        def chunk(x: Array) -> Array:
+        def chunk(x: Float[Array, "n d"]) -> Float[Array, "k n"]:
             distance = jnp.zeros((k, x.shape[0]), x.dtype)
             x = (x - centre).T
             for begin, end, band in bands:
@@ -209,13 +213,13 @@ class NormalInverseWishart(LocatedFamily):
         whitener = solved[..., :d]
         return StudentT(nu + 1, whitener, shift, constant)
 
-    def log_predictive_of(self, predictive: StudentT, item: Any) -> Array:
+    def log_predictive_of(self, predictive: StudentT, item: Any) -> Float[Array, " k"]:
         power, whitener, shift, constant = predictive
         offset = self._centred(row(item, self.dim)).astype(shift.dtype)
         distance = jnp.sum((product(whitener, offset) - shift) ** 2, axis=1)
         return constant - 0.5 * power * jnp.log1p(distance)
 
-    def log_marginal(self, stats: SecondMoments) -> Array:
+    def log_marginal(self, stats: SecondMoments) -> Float[Array, " k"]:
         own = cast(self, stats.total)
         kappa, _, _, gap, factor = own._scatter(stats)
         n, d = stats.count, self.dim
@@ -242,7 +246,7 @@ class NormalInverseWishart(LocatedFamily):
         )
 
 
-def _rank_one(factor: Array, w: Array) -> Array:
+def _rank_one(factor: Float[Array, "k d d"], w: Float[Array, "k d"]) -> Float[Array, "k d d"]:
     """U with U' U = (L (I + w w') L')^-1, lower triangular like L (K, D, D), in closed form.
 
     With s_i^2 = 1 + w_1^2 + ... + w_i^2 the Cholesky factor of I + w w' has the inverse with
@@ -255,7 +259,7 @@ def _rank_one(factor: Array, w: Array) -> Array:
     return solve_triangular(factor.mT, (diagonal - jnp.tril(left, -1)).mT, lower=False).mT
 
 
-def _bands(factor: Array) -> list[tuple[int, int, Array]]:
+def _bands(factor: Float[Array, "k d d"]) -> list[tuple[int, int, Float[Array, "_ _"]]]:
     """Lower triangular matrices (K, D, D) as up to four bands of rows without their zeros.
 
     Rows `begin` to `end` of all K in one matrix, (K (end - begin), end): five eighths of the
@@ -267,15 +271,15 @@ def _bands(factor: Array) -> list[tuple[int, int, Array]]:
     return [(a, b, factor[:, a:b, :b].reshape(k * (b - a), b)) for a, b in edges]
 
 
-def _inverse(factor: Array) -> Array:
+def _inverse(factor: Float[Array, "*k d d"]) -> Float[Array, "*k d d"]:
     """The inverses of lower triangular matrices (K, D, D)."""
     return solve_triangular(factor, _identities(factor), lower=True)
 
 
-def _identities(like: Array) -> Array:
+def _identities(like: Float[Array, "*k d d"]) -> Float[Array, "*k d d"]:
     return jnp.broadcast_to(jnp.eye(like.shape[-1], dtype=like.dtype), like.shape)
 
 
-def _log_diagonal(factor: Array) -> Array:
+def _log_diagonal(factor: Float[Array, "*k d d"]) -> Float[Array, "*k"]:
     """The log determinants of triangular matrices."""
     return jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)

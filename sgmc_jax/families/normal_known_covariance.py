@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from ..arrays import product
 from ..random.slots import slot_normal
@@ -20,22 +20,22 @@ from .family import LocatedFamily, cast
 class Location(NamedTuple):
     """The means of K clusters (K, D)."""
 
-    mean: Array
+    mean: Float[Array, "k d"]
 
 
 class Predictive(NamedTuple):
     """Mean and variance (K, D) of the whitened item, whose coordinates are independent."""
 
-    mean: Array
-    variance: Array
+    mean: Float[Array, "k d"]
+    variance: Float[Array, "k d"]
 
 
 class Whitening(NamedTuple):
     """W with W S W' = I and W V W' = diag(d), the vector d, and log |det W|."""
 
-    matrix: Array
-    prior_variance: Array
-    log_determinant: Array
+    matrix: Float[Array, "d d"]
+    prior_variance: Float[Array, " d"]
+    log_determinant: Float[Array, ""]
 
 
 class NormalKnownCovariance(LocatedFamily):
@@ -73,11 +73,11 @@ class NormalKnownCovariance(LocatedFamily):
         Murphy (2007), Conjugate Bayesian analysis of the Gaussian distribution, section 2.
     """
 
-    mean: Array
-    covariance: Array
-    prior_covariance: Array
+    mean: Float[Array, " d"]
+    covariance: Float[Array, "d d"]
+    prior_covariance: Float[Array, "d d"]
     whitening: Whitening
-    centre: Array
+    centre: Float[Array, " d"]
 
     def __init__(self, mean: Any, covariance: Any, prior_covariance: Any):
         self.mean = vector("mean", mean, None)
@@ -91,7 +91,7 @@ class NormalKnownCovariance(LocatedFamily):
         mean, covariance, share = place
         return cls(mean, share * covariance, covariance)
 
-    def statistics(self, items: Any, weights: Array) -> FirstMoments:
+    def statistics(self, items: Any, weights: Float[Array, "k n"]) -> FirstMoments:
         return first_moments(weights, self._centred(rows(items, self.dim)))
 
     def item_statistics(self, item: Any) -> FirstMoments:
@@ -105,13 +105,13 @@ class NormalKnownCovariance(LocatedFamily):
         back = product(own.whitening.matrix, own.covariance)  # the inverse of W is S W'
         return Location(own.centre + product(mean + jnp.sqrt(variance) * noise, back))
 
-    def scores(self, params: Location, items: Any) -> Array:
+    def scores(self, params: Location, items: Any) -> Float[Array, "k n"]:
         own = cast(self, params.mean)
         mean = own._whiten(params.mean)
         y = own._whiten(rows(items, self.dim).astype(mean.dtype))
         return product(mean, y.T) - 0.5 * jnp.sum(mean**2, axis=1)[:, None]
 
-    def log_base(self, items: Any) -> Array:
+    def log_base(self, items: Any) -> Float[Array, " n"]:
         x = rows(items, self.dim)
         own = cast(self, x)
         constant = own.whitening.log_determinant - 0.5 * self.dim * math.log(2 * math.pi)
@@ -121,14 +121,14 @@ class NormalKnownCovariance(LocatedFamily):
         mean, variance = cast(self, stats.total)._posterior(stats)
         return Predictive(mean, 1 + variance)
 
-    def log_predictive_of(self, predictive: Predictive, item: Any) -> Array:
+    def log_predictive_of(self, predictive: Predictive, item: Any) -> Float[Array, " k"]:
         mean, variance = predictive
         own = cast(self, mean)
         y = own._whiten(row(item, self.dim).astype(mean.dtype))
         terms = jnp.log(2 * jnp.pi * variance) + (y - mean) ** 2 / variance
         return own.whitening.log_determinant - 0.5 * jnp.sum(terms, axis=1)
 
-    def log_marginal(self, stats: FirstMoments) -> Array:
+    def log_marginal(self, stats: FirstMoments) -> Float[Array, " k"]:
         own = cast(self, stats.total)
         mean, _ = own._posterior(stats)
         total, gap, n = (
@@ -140,13 +140,13 @@ class NormalKnownCovariance(LocatedFamily):
         spread = jnp.log1p(n * own.whitening.prior_variance)
         return 0.5 * jnp.sum(total * mean - far - spread, axis=1)
 
-    def _whiten(self, x: Array) -> Array:
+    def _whiten(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         return product(self._centred(x), self.whitening.matrix.T)
 
-    def _gap(self) -> Array:
+    def _gap(self) -> Float[Array, " d"]:
         return product((self.centre - self.mean)[None], self.whitening.matrix.T)[0]
 
-    def _posterior(self, stats: FirstMoments) -> tuple[Array, Array]:
+    def _posterior(self, stats: FirstMoments) -> tuple[Float[Array, "k d"], Float[Array, "k d"]]:
         """Mean and variance (K, D) of the whitened means."""
         d = self.whitening.prior_variance
         less = 1 + stats.count[:, None] * d
@@ -154,7 +154,7 @@ class NormalKnownCovariance(LocatedFamily):
         return (d * total - self._gap()) / less, d / less
 
 
-def _whitening(covariance: Array, prior_covariance: Array) -> Whitening:
+def _whitening(covariance: Float[Array, "d d"], prior_covariance: Float[Array, "d d"]) -> Whitening:
     """The simultaneous diagonalisation of two covariances."""
     factor = jnp.linalg.cholesky(covariance)
     inverse = solve_triangular(factor, jnp.eye(len(factor), dtype=factor.dtype), lower=True)

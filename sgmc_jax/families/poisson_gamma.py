@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from .. import _checks
 from ..arrays import product
@@ -21,14 +21,14 @@ from .family import cast
 class Poissons(NamedTuple):
     """Logarithms of the Poisson means (K, D)."""
 
-    log_mean: Array
+    log_mean: Float[Array, "k d"]
 
 
 class Gammas(NamedTuple):
     """Shapes and rates (K, D) of gamma laws."""
 
-    shape: Array
-    rate: Array
+    shape: Float[Array, "k d"]
+    rate: Float[Array, "k d"]
 
 
 class PoissonGamma(CountVectors):
@@ -65,8 +65,8 @@ class PoissonGamma(CountVectors):
         Gelman et al. (2013), Bayesian Data Analysis, section 2.6.
     """
 
-    shape: Array
-    rate: Array
+    shape: Float[Array, " d"]
+    rate: Float[Array, " d"]
 
     def __init__(self, shape: Any, rate: Any, size: int | None = None):
         shape, rate = _checks.as_real(shape, "shape"), _checks.as_real(rate, "rate")
@@ -109,24 +109,24 @@ class PoissonGamma(CountVectors):
         shape, rate = self.predictive(stats)
         return Poissons(log_gamma(key, shape) - jnp.log(rate))
 
-    def scores(self, params: Poissons, items: Any) -> Array:
+    def scores(self, params: Poissons, items: Any) -> Float[Array, "k n"]:
         log_mean = params.log_mean
         x = rows(items, self.size).astype(log_mean.dtype)
         return product(log_mean, x.T) - jnp.sum(jnp.exp(log_mean), axis=1)[:, None]
 
-    def log_base(self, items: Any) -> Array:
+    def log_base(self, items: Any) -> Float[Array, " n"]:
         return -jnp.sum(gammaln(rows(items, self.size) + 1), axis=1)
 
     def predictive(self, stats: FirstMoments) -> Gammas:
         own = cast(self, stats.total)
         return Gammas(own.shape + stats.total, own.rate + stats.count[:, None])
 
-    def log_predictive_of(self, predictive: Gammas, item: Any) -> Array:
+    def log_predictive_of(self, predictive: Gammas, item: Any) -> Float[Array, " k"]:
         shape, rate = predictive
         x = row(item, self.size).astype(shape.dtype)
         return jnp.sum(log_negative_binomial(x, shape, rate), axis=-1)
 
-    def log_marginal(self, stats: FirstMoments) -> Array:
+    def log_marginal(self, stats: FirstMoments) -> Float[Array, " k"]:
         own = cast(self, stats.total)
         return _log_ratio(own.shape, own.rate, stats.total, stats.count[:, None])
 
@@ -134,7 +134,12 @@ class PoissonGamma(CountVectors):
         check_counts(data, self.size)
 
 
-def _log_ratio(shape: Array, rate: Array, total: Array, count: Array) -> Array:
+def _log_ratio(
+    shape: Float[Array, " d"],
+    rate: Float[Array, " d"],
+    total: Float[Array, "k d"],
+    count: Float[Array, "k 1"],
+) -> Float[Array, " k"]:
     """The log marginal of `count` items of sum `total`, less their factorials."""
     terms = log_rising_factorial(shape, total) - shape * jnp.log1p(count / rate)
     return jnp.sum(terms - total * jnp.log(rate + count), axis=-1)
