@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from ..arrays import real_array
 from ..collective import Collective, as_shard
@@ -57,6 +57,6 @@ def recentred(kernel: Any, state: Any) -> Any:
     return replace(kernel, family=kernel.family.about(state.centre))
 
 
-def centre_of(family: Family) -> Array | None:
+def centre_of(family: Family) -> Float[Array, " d"] | None:
     """The centre of a family's sums; `None` where it has no use for one."""
     return family.centre if isinstance(family, LocatedFamily) else None

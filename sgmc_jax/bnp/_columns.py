@@ -61,7 +61,7 @@ def in_order(used: Weighed, empty: Weighed) -> Ordered:
     # the number of the empty atom that a free slot is given
     turn = jnp.cumsum(free) - 1
 
-    def by_slot(own: Array, others: Array) -> Array:
+    def by_slot(own: Float[Array, " K"], others: Float[Array, " K+1"]) -> Float[Array, " K"]:
         return jnp.where(free, others[turn], own)
 
     place = by_slot(used.place, places)

@@ -13,7 +13,7 @@ from ..random.slots import slot_uniform
 
 
 def swap_neighbours(
-    key: Any, order: Array, counts: Array, log_weights: Float[Array, " K"]
+    key: Any, order: Int[Array, " K"], counts: Int[Array, " K"], log_weights: Float[Array, " K"]
 ) -> Int[Array, " K"]:
     """Exchange the clusters of neighbouring terms, first of even pairs, then of odd ones.
 

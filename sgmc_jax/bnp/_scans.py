@@ -62,11 +62,11 @@ class Summing(Protocol):
     family: Family
     comm: Collective
 
-    def sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
+    def sums(self, items: PyTree, labels: Int[Array, " n"], real: Bool[Array, " n"]) -> SliceSums:
         """Sums over some points."""
         ...
 
-    def gains(self, batch: Batch, old: Array, new: Array) -> SliceSums:
+    def gains(self, batch: Batch, old: Int[Array, " n"], new: Int[Array, " n"]) -> SliceSums:
         """What the sums gain when a batch moves."""
         ...
 
@@ -154,7 +154,7 @@ class RandomScan(AllPoints):
         left = lambda x: jnp.where(over_rows(sums.counts > 0, x), x, 0)
         return sums._replace(statistics=jax.tree.map(left, sums.statistics))
 
-    def _ends(self, count: Any, shard: Shard, comm: Collective) -> Array:
+    def _ends(self, count: Any, shard: Shard, comm: Collective) -> Bool[Array, ""]:
         """Whether the step ends some passes over the data."""
         # rows are counted, padding too: all shards must agree, and need not ask
         period = max(1, _EPOCHS * shard.capacity * comm.size // self.size)

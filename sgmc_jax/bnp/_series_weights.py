@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from ..families import FeatureRows
 from ..processes import BetaBernoulli, FeatureProcess, GammaPoisson, MeasureSeries, Representation
@@ -24,7 +24,7 @@ _NEAR_ONE = 16.0  # log odds of weights that float32 rounds to 1, or to few digi
 _SPREAD = (0.03, 3.0)  # the scales of these steps in log g, from fine to coarse
 
 
-def scale_of_move(uniforms: Array) -> Array:
+def scale_of_move(uniforms: Float[Array, "*k"]) -> Float[Array, "*k"]:
     """Scales of random walks in a logarithm, all orders of size alike."""
     low, high = map(jnp.log, _SPREAD)
     return jnp.exp(low + (high - low) * uniforms)
@@ -62,7 +62,7 @@ class SeriesWeights(Weights):
                 f"one with an exposure, got {type(self.series).__name__}, whose mass is not known"
             )
 
-    def start(self) -> dict[str, Array]:
+    def start(self) -> dict[str, Float[Array, ""]]:
         return {} if self.series.mass is None else {"mass": self.series.mass}
 
     @property
@@ -119,7 +119,7 @@ class SeriesWeights(Weights):
         return self.counts.statistics(rows.features, rows.real)
 
     def draw(
-        self, key: Any, shared: dict[str, Any], counts: Array, stats: PyTree, num: Any
+        self, key: Any, shared: dict[str, Any], counts: Int[Array, " K"], stats: PyTree, num: Any
     ) -> tuple[dict[str, Any], Weighed]:
         mass_key, move_key, lift_key = jax.random.split(key, 3)
         used = counts > 0
@@ -142,8 +142,13 @@ class SeriesWeights(Weights):
         return shared, Weighed(log_theta, v, g, used)
 
     def _moved_weights(
-        self, move_key: Any, series: MeasureSeries, stats: PyTree, num: Any, log_theta: Array
-    ) -> Array:
+        self,
+        move_key: Any,
+        series: MeasureSeries,
+        stats: PyTree,
+        num: Any,
+        log_theta: Float[Array, " K"],
+    ) -> Float[Array, " K"]:
         """Walks of log theta, or of its log odds s where weights are below 1, of the density
         nu(s) prod_n h(x_nk | theta): places in the series are integrated out."""
         measure, (move_key, near_key) = series.measure, jax.random.split(move_key)
@@ -174,8 +179,14 @@ class SeriesWeights(Weights):
         return jnp.where(last > -jnp.inf, measure.log_weight(s), log_theta)
 
     def _moved_points(
-        self, move_key: Any, series: Representation, stats: PyTree, num: Any, v: Array, g: Array
-    ) -> tuple[Array, Array]:
+        self,
+        move_key: Any,
+        series: Representation,
+        stats: PyTree,
+        num: Any,
+        v: Float[Array, " K"],
+        g: Float[Array, " K"],
+    ) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
         """Walks of log g, and V drawn from G, each accepted or not."""
         at = lambda v, g: self.counts.log_column(stats, num, series.log_tau(v, g))
 
@@ -199,8 +210,13 @@ class SeriesWeights(Weights):
         return v, g
 
     def _redraw_mass(
-        self, key: Any, shared: dict[str, Any], g: Array, number: Array, num: Any
-    ) -> tuple[dict[str, Any], Array]:
+        self,
+        key: Any,
+        shared: dict[str, Any],
+        g: Float[Array, " K"],
+        number: Int[Array, ""],
+        num: Any,
+    ) -> tuple[dict[str, Any], Float[Array, " K"]]:
         """The mass given the number of atoms in use, and all g / mass."""
         if self.mass_prior is None:
             return shared, g

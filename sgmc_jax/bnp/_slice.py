@@ -117,7 +117,7 @@ class SliceMixture(Kernel):
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)
         return state._replace(position=position, sums=sums), SlotInfo(active, sums.overflow > 0)
 
-    def finite(self, state: Any) -> Array:
+    def finite(self, state: Any) -> Bool[Array, ""]:
         return super().finite(state) & _tree.all_finite((state.parameters, state.sums.statistics))
 
     def retarget(self, key: Key, state: Any, data: Data) -> Any:
@@ -156,13 +156,13 @@ class SliceMixture(Kernel):
         log_prior = jnp.where(among, atoms.log_weight[:, None], -jnp.inf)
         return state, Choice(log_prior, atoms.more)
 
-    def sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
+    def sums(self, items: PyTree, labels: Int[Array, " n"], real: Bool[Array, " n"]) -> SliceSums:
         """This shard's sums over some points."""
         labels = jnp.where(real, labels, -1)
         statistics = self.family.label_statistics(items, labels, self.capacity)
         return self._sizes(labels)._replace(statistics=statistics)
 
-    def gains(self, batch: Batch, old: Array, new: Array) -> SliceSums:
+    def gains(self, batch: Batch, old: Int[Array, " n"], new: Int[Array, " n"]) -> SliceSums:
         """What this shard's sums gain when a batch moves."""
         # padding is in no cluster, before or after
         old, new = (jnp.where(batch.real, labels, -1) for labels in (old, new))
@@ -170,7 +170,7 @@ class SliceMixture(Kernel):
         gain = optax.tree.sub(self._sizes(new), self._sizes(old))
         return gain._replace(statistics=statistics)
 
-    def _sizes(self, labels: Array) -> SliceSums:
+    def _sizes(self, labels: Int[Array, " n"]) -> SliceSums:
         """Sums that leave out the statistics."""
         counts = jnp.sum(labels == jnp.arange(self.capacity)[:, None], axis=1, dtype=jnp.int32)
         return SliceSums(counts, None, jnp.zeros((), jnp.int32))

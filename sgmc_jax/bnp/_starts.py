@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, PyTree, Shaped
 
 from .. import _checks
 from .._compiler import quick_jit
@@ -133,7 +133,9 @@ def whole_rows(name: str, value: Any, num_items: int, ndim: int) -> np.ndarray |
     return value
 
 
-def start_features(position: Any, num_items: int, dtype: Any, capacity: int) -> Array:
+def start_features(
+    position: Any, num_items: int, dtype: Any, capacity: int
+) -> Shaped[Array, "n K"]:
     """The features that a chain begins with, one that all items have if none are given."""
     features = jnp.ones((num_items, 1))
     if position is not None:

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks
 from ..families import FeatureRows
@@ -22,7 +22,7 @@ class Weights(eqx.Module):
     """What a slice sampler asks of its random measure and its counts."""
 
     @abstractmethod
-    def start(self) -> dict[str, Array]:
+    def start(self) -> dict[str, Float[Array, ""]]:
         """The hyper-parameters that a chain begins with."""
 
     @property
@@ -96,7 +96,7 @@ class ProcessWeights(Weights):
     def collapsed(self) -> FeatureProcess | None:
         return self.process
 
-    def start(self) -> dict[str, Array]:
+    def start(self) -> dict[str, Float[Array, ""]]:
         return self.process.start()
 
     @property
@@ -108,7 +108,7 @@ class ProcessWeights(Weights):
         return self.process
 
     def draw(
-        self, key: Any, shared: dict[str, Any], counts: Array, stats: PyTree, num: Any
+        self, key: Any, shared: dict[str, Any], counts: Int[Array, " K"], stats: PyTree, num: Any
     ) -> tuple[dict[str, Any], Weighed]:
         hyper_key, weight_key, place_key = jax.random.split(key, 3)
         # each with what comes after it integrated out, places and empty atoms too
@@ -134,7 +134,9 @@ def points_for(capacity: int) -> int:
     return 4 * capacity + 32
 
 
-def arrivals(key: Any, series: Representation, number: int) -> tuple[Array, Array, Array, Array]:
+def arrivals(
+    key: Any, series: Representation, number: int
+) -> tuple[Float[Array, " J"], Float[Array, " J"], Float[Array, " J"], Float[Array, " J"]]:
     """V, g and log theta of the first points of a series, and a uniform for each."""
     place_key, v_key, keep_key = jax.random.split(key, 3)
     v, place = series.points(place_key, v_key, number)

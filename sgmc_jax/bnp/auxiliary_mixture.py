@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .. import _checks, _tree
 from .._types import Data, Key, as_keys
@@ -21,7 +21,7 @@ from .hybrid.kernel import BlockKernel, HybridState
 from .hybrid.mixture import Mixture
 from .hybrid.points import pick
 
-Carry = tuple[Int[Array, " n"], Int[Array, " K"], PyTree, Array]
+Carry = tuple[Int[Array, " n"], Int[Array, " K"], PyTree, Bool[Array, ""]]
 
 
 class AuxiliaryMixture(BlockKernel):
@@ -56,7 +56,7 @@ class AuxiliaryMixture(BlockKernel):
         hyper: dict[str, Array],
         blocks: Blocks,
         carry: Carry,
-        turn: tuple[Array, Array],
+        turn: tuple[Int[Array, ""], Float[Array, ""]],
     ) -> tuple[Carry, None]:
         (labels, counts, params, overflow), (i, uniform) = carry, turn
         a, d, num = hyper["concentration"], hyper["discount"], self.auxiliary

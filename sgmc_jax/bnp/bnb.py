@@ -20,9 +20,9 @@ _SMALL = 0.01  # below it the series of `log_absent` is off by 1e-4 of itself at
 class Sums(NamedTuple):
     """How many groups there are, and sums over them, f(c + r_d) - f(c), f digamma and its slope."""
 
-    number: Array
-    slope: Array
-    curvature: Array
+    number: Float[Array, ""]
+    slope: Float[Array, ""]
+    curvature: Float[Array, ""]
 
 
 class Failures(eqx.Module):
@@ -75,7 +75,9 @@ class Failures(eqx.Module):
         small = -first * self.sums.slope + 0.5 * first**2 * self.sums.curvature
         return jnp.where(first < _SMALL * jnp.minimum(self.process.concentration, 1), small, large)
 
-    def log_all(self, stats: Int[Array, "K G"], log_theta: Float[Array, " K"]) -> Array:
+    def log_all(
+        self, stats: Int[Array, "K G"], log_theta: Float[Array, " K"]
+    ) -> Float[Array, " K"]:
         """`log_column` with all that depends on the mass, of which the failures may know."""
         c, r = self.process.concentration, self.failures
         real = jnp.where(r > 0, r, 1)
@@ -99,13 +101,15 @@ class _Alike(NamedTuple):
     """All groups as `num` items alike."""
 
     groups: Failures
-    num: Array
+    num: Float[Array, ""]
 
     def log_absent(self, log_theta: Float[Array, " K"]) -> Float[Array, " K"]:
         return self.groups.log_absent(log_theta) / self.num
 
 
-def shapes(process: BetaProcess, log_theta: Float[Array, " K"]) -> tuple[Array, Array]:
+def shapes(
+    process: BetaProcess, log_theta: Float[Array, " K"]
+) -> tuple[Float[Array, " K"], Float[Array, " K"]]:
     """A = c s and B = c (1 - s), kept positive where theta is too near 0 or 1 to tell."""
     c, tiny = process.concentration, jnp.finfo(log_theta.dtype).tiny
     s = process.mass * jnp.exp(log_theta)

@@ -182,7 +182,7 @@ class _Search:
         self.sizes[column], self.counts[:, column], self.gains[:, column] = 0, 0, self.gain[0]
         self._place()
 
-    def _move(self, i: int) -> bool:
+    def _move(self, i: int | np.integer) -> bool:
         """Item i to the cluster that suits it best, its own if that is as good as others."""
         rows, own = self.rows[i], self.labels[i]
         # what c L gains: n_a grows by 1, and in each draw the n_ab of the item's own cluster b
@@ -200,7 +200,7 @@ class _Search:
         self.labels[i] = new
         return True
 
-    def _count(self, rows: Int[np.ndarray, " draws"], column: int, by: int) -> None:
+    def _count(self, rows: Int[np.ndarray, " draws"], column: int | np.integer, by: int) -> None:
         self.sizes[column] += by
         counts = self.counts[rows, column] + by
         self.counts[rows, column], self.gains[rows, column] = counts, self.gain[counts]

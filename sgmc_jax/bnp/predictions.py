@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from .._compiler import quick_jit
 from .._frames import without_frames
@@ -131,14 +131,14 @@ def predictive(
 @quick_jit
 def _predicted(
     family: Family,
-    hyper: dict[str, Array],
-    draws: Array,
+    hyper: dict[str, Float[Array, " draws"]],
+    draws: Int[Array, "draws n"],
     data: PyTree,
     items: PyTree,
-    partition: Array | None,
+    partition: Int[Array, " n"] | None,
     clusters: int,
     capacity: int,
-) -> tuple[Array, Array | None]:
+) -> tuple[Float[Array, " m"], Float[Array, "m {clusters+1}"] | None]:
     family = about_data(family, data, Collective())
     num = leading_axis(items, "items")
 
@@ -173,7 +173,7 @@ def _predicted(
     return total - jnp.log(len(draws)), share
 
 
-def _log_prior(hyper: dict[str, Array], counts: Array) -> Float[Array, " K"]:
+def _log_prior(hyper: dict[str, Float[Array, ""]], counts: Int[Array, " K"]) -> Float[Array, " K"]:
     """The log probabilities of the next item's cluster, the last slot being for a new one."""
     a, d = hyper["concentration"], hyper["discount"]
     used = counts > 0
@@ -182,7 +182,9 @@ def _log_prior(hyper: dict[str, Array], counts: Array) -> Float[Array, " K"]:
     return jnp.log(jnp.where(used, counts - d, births)) - jnp.log(jnp.sum(counts) + a)
 
 
-def _shares(labels: Array, counts: Array, partition: Array, clusters: int) -> Float[Array, "K C"]:
+def _shares(
+    labels: Int[Array, " n"], counts: Int[Array, " K"], partition: Int[Array, " n"], clusters: int
+) -> Float[Array, "K C"]:
     """The shares of a partition's clusters in those of a draw."""
     both = jnp.zeros((len(counts), clusters), jnp.int32).at[labels, partition].add(1)
     return both / jnp.maximum(counts, 1)[:, None]

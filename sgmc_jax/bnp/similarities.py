@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, UInt
 
 from ._draws import checked_rows, label_draws
 
@@ -70,7 +70,7 @@ def similarity(labels: Any, rows: Any = None, *, size: Any = None) -> Float[np.n
 
 
 def _agreements(
-    some: Int[np.ndarray, "draws m"], others: Int[np.ndarray, "draws n"]
+    some: UInt[np.ndarray, "draws m"], others: UInt[np.ndarray, "draws n"]
 ) -> Float[np.ndarray, "m n"]:
     """The number of draws in which the labels of two items are the same."""
     shape = some.shape[1], others.shape[1]

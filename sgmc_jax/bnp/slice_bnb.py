@@ -39,7 +39,7 @@ class SliceBNB(Kernel):
     family: Family
     series: MeasureSeries
     failures: Any
-    decay: Array = eqx.field(converter=scalar("decay"))
+    decay: Float[Array, ""] = eqx.field(converter=scalar("decay"))
     capacity: int = eqx.field(static=True)
     comm: Collective = Collective()
     mass_prior: Any = eqx.field(converter=gamma_prior("mass_prior"), default=None)
@@ -138,7 +138,7 @@ class SliceBNB(Kernel):
                 where = f"group {np.argmin(size)}"
                 raise ValueError(f"data must have an item in every group, got none in {where}")
 
-    def _state(self, position: Dist, shard: Shard, lost: Array) -> HybridState:
+    def _state(self, position: Dist, shard: Shard, lost: Bool[Array, ""]) -> HybridState:
         labels, groups = position.local["assignment"], shard.items
         counts = jnp.sum(count_clusters(labels, groups.size, self.capacity), axis=0)
         members = masked_labels(labels, groups.size).ravel()
@@ -150,7 +150,7 @@ class SliceBNB(Kernel):
         """Of the mass that a position has."""
         return replace(self.process, mass=shared["mass"])
 
-    def _groups(self, mass: Array, shard: Shard) -> Failures:
+    def _groups(self, mass: Float[Array, ""], shard: Shard) -> Failures:
         """The counts' likelihood at this mass; r_d is 0 for padding."""
         c = self.process.concentration
         size = shard.items.size.astype(mass.dtype)
@@ -164,7 +164,12 @@ class SliceBNB(Kernel):
         return SeriesWeights(series, self._groups(shared["mass"], shard))
 
     def _redraw_mass(
-        self, key: Any, shared: dict[str, Any], counts: Array, state: HybridState, shard: Shard
+        self,
+        key: Any,
+        shared: dict[str, Any],
+        counts: Int[Array, "K G"],
+        state: HybridState,
+        shard: Shard,
     ) -> dict[str, Any]:
         """The mass given V and g / a of clusters in use, by Metropolis, empty ones integrated out.
 
@@ -176,7 +181,7 @@ class SliceBNB(Kernel):
         (shape, rate), old = self.mass_prior, shared["mass"]
         log_theta, used = self.log_theta(shared), state.sums.counts > 0
 
-        def target(mass: Array) -> Array:
+        def target(mass: Float[Array, ""]) -> Float[Array, ""]:
             groups = self._groups(mass, shard)
             columns = jnp.sum(jnp.where(used, groups.log_all(counts, log_theta), 0))
             # a^(s-1) e^(-r a) of the prior, a^K of the points in use, and a of a walk in log a

@@ -96,7 +96,7 @@ class SliceCRM(ModelKernel):
     """
 
     model: SliceModel
-    decay: Array = eqx.field(converter=scalar("decay"), kw_only=True)
+    decay: Float[Array, ""] = eqx.field(converter=scalar("decay"), kw_only=True)
 
     def __check_init__(self):
         _checks.positive("decay", self.decay)
@@ -199,7 +199,7 @@ class SliceCRM(ModelKernel):
             k = atoms.order[j]
             old = rows.features[k]
 
-            def log_step(lower: Array) -> Array:
+            def log_step(lower: Int[Array, " n"]) -> Float[Array, " n"]:
                 # 1 in place of 0 moves the row's last column from before[j] to rank[j], unless a
                 # later one has an entry; from 1 on nothing moves
                 gain = self._gain(rank[j], before[j], level, (lower == 0) & ~above)

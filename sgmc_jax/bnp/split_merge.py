@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from .. import _checks
 from .._types import Data, Kernel, Key, as_keys
@@ -39,15 +39,15 @@ class SplitMergeInfo(NamedTuple):
     """The clusters' slots, and how many moves were accepted."""
 
     slots: SlotInfo
-    splits: Array
-    merges: Array
+    splits: Int[Array, ""]
+    merges: Int[Array, ""]
 
     @property
-    def active(self) -> Array:
+    def active(self) -> Int[Array, "..."]:
         return self.slots.active
 
     @property
-    def overflow(self) -> Array:
+    def overflow(self) -> Bool[Array, "..."]:
         return self.slots.overflow
 
 
@@ -140,7 +140,7 @@ class SplitMerge(Kernel):
         centres = jnp.stack([points[:num], points[num:][near]], axis=1)
         return Pairs(index, slot, live), centres
 
-    def _points(self, blocks: Blocks) -> Array:
+    def _points(self, blocks: Blocks) -> Float[Array, "n D"]:
         """All items, for distances by products, which cancel far from zero."""
         points, centre = as_points(blocks.shard.items), centre_of(self.family)
         return points if centre is None else points - centre.astype(points.dtype)
@@ -152,7 +152,7 @@ class SplitMerge(Kernel):
         rows = x[jnp.where(mine, local, 0)]
         return self.comm.psum(jnp.where(over_rows(mine, rows), rows, 0))
 
-    def _unions(self, pairs: Pairs, blocks: Blocks, labels: Array) -> Unions:
+    def _unions(self, pairs: Pairs, blocks: Blocks, labels: Int[Array, " n"]) -> Unions:
         """The unions of the seeds' clusters, which no move of any pair changes."""
         num = self.proposals
         pair = jnp.where(pairs.live, jnp.arange(num), num).astype(jnp.int32)
@@ -183,7 +183,7 @@ class SplitMerge(Kernel):
         size = jnp.log(jnp.maximum(jax.tree.leaves(stats)[0], 1))
         return scores[:, 1] - scores[:, 0] + unions.tiles.own(size[:, 1] - size[:, 0])[:, None]
 
-    def _statistics(self, unions: Unions, side: Array) -> PyTree:
+    def _statistics(self, unions: Unions, side: Bool[Array, "tiles size"]) -> PyTree:
         """The statistics of the two sides of every union: (P, 2, ...)."""
         ours = (side[:, None, :] == jnp.array([False, True])[:, None]) & unions.tiles.real[:, None]
         each = jax.vmap(self.family.statistics)(unions.items, ours.astype(jnp.result_type(float)))
@@ -235,7 +235,7 @@ class SplitMerge(Kernel):
         a, d = hyper["concentration"], hyper["discount"]
         log_uniform = -jax.random.exponential(key, gain.shape, gain.dtype)
 
-        def one(occupied: Array, pair: tuple) -> tuple[Array, tuple]:
+        def one(occupied: Bool[Array, " K"], pair: tuple) -> tuple[Bool[Array, " K"], tuple]:
             slot, live, together, gain, log_uniform = pair
             num = jnp.sum(occupied)  # as earlier pairs have left them
             ratio = jnp.where(
@@ -257,12 +257,12 @@ class SplitMerge(Kernel):
         return target, SplitMergeInfo(slots, count(split), count(merge))
 
 
-def _with_seeds(side: Array, unions: Unions) -> Array:
+def _with_seeds(side: Bool[Array, "tiles size"], unions: Unions) -> Bool[Array, "tiles size"]:
     """The sides with each seed on its own."""
     return jnp.where(unions.seed < 0, side, unions.seed == 1) & unions.tiles.real
 
 
-def _logistic(key: Any, blocks: Blocks, unions: Unions, dtype: Any) -> Array:
+def _logistic(key: Any, blocks: Blocks, unions: Unions, dtype: Any) -> Float[Array, "tiles size"]:
     """Logistic noise for every item, by its global index."""
     uniform = unions.tiles.take(blocks.uniforms(key, 1, dtype)[0])
     return jnp.log(uniform) - jnp.log1p(-uniform)

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, Real
 
 from .. import _checks
 from .._checks import schedule
@@ -64,8 +64,10 @@ class StochasticSlice(SliceMixture):
 
     process: PitmanYor
     weights: Literal["scir", "sgrld"] = eqx.field(static=True, kw_only=True)
-    step_size: Array | Callable = eqx.field(converter=schedule("step_size"), kw_only=True)
-    stick_step_size: Array | Callable = eqx.field(
+    step_size: Float[Array, ""] | Callable = eqx.field(
+        converter=schedule("step_size"), kw_only=True
+    )
+    stick_step_size: Float[Array, ""] | Callable = eqx.field(
         converter=schedule("stick_step_size"), kw_only=True
     )
 
@@ -102,7 +104,12 @@ class StochasticSlice(SliceMixture):
         return self.resize(capacity), state._replace(order=order)
 
     def _gammas(
-        self, key: Any, shard: Shard, labels: Array, hyper: dict[str, Array], order: Array
+        self,
+        key: Any,
+        shard: Shard,
+        labels: Int[Array, " n"],
+        hyper: dict[str, Array],
+        order: Int[Array, " K"],
     ) -> tuple[Float[Array, "K 2"], Float[Array, "K V"]]:
         """The log gammas of sticks and parameters, drawn given all labels."""
         stick_key, param_key = jax.random.split(key)
@@ -172,7 +179,7 @@ class StochasticSlice(SliceMixture):
             gammas=(sticks, params),
         )
 
-    def _at(self, count: Any, name: str) -> Array:
+    def _at(self, count: Any, name: str) -> Float[Array, ""]:
         """A step size at the index of the step."""
         step_size = getattr(self, name)
         if callable(step_size) and count is None:
@@ -180,7 +187,13 @@ class StochasticSlice(SliceMixture):
         return _checks.scheduled(name, step_size, count)
 
     def _moved(
-        self, key: Any, log_gammas: Array, shapes: Array, prior: Array, used: Array, h: Array
+        self,
+        key: Any,
+        log_gammas: Float[Array, "K d"],
+        shapes: Float[Array, "K d"],
+        prior: Float[Array, "K d"],
+        used: Bool[Array, " K"],
+        h: Float[Array, ""],
     ) -> Float[Array, "K d"]:
         """Log gammas a time h later; those not in use are drawn from the prior."""
         move_key, total_key, prior_key = jax.random.split(key, 3)
@@ -195,7 +208,7 @@ class StochasticSlice(SliceMixture):
         fresh = log_gamma(prior_key, prior.astype(log_gammas.dtype))
         return jnp.where(used[:, None], phase.position, fresh)
 
-    def _estimate(self, shard: Shard, batch: Batch, labels: Array) -> PyTree:
+    def _estimate(self, shard: Shard, batch: Batch, labels: Int[Array, " n"]) -> PyTree:
         """The statistics of all clusters, estimated from a batch and its labels."""
         stats = self.family.label_statistics(
             batch.items, jnp.where(batch.real, labels, -1), self.capacity
@@ -207,20 +220,24 @@ class StochasticSlice(SliceMixture):
         nothing = optax.tree.zeros_like(stats)
         return tuple(self.family.predictive(x).concentration for x in (stats, nothing))
 
-    def _stick_shapes(self, hyper: dict[str, Array], counts: Array) -> Float[Array, "K 2"]:
+    def _stick_shapes(
+        self, hyper: dict[str, Array], counts: Real[Array, " K"]
+    ) -> Float[Array, "K 2"]:
         dtype = hyper["concentration"].dtype
         return jnp.stack(self.process.stick_shapes(hyper, counts.astype(dtype)), axis=1)
 
-    def sums(self, items: PyTree, labels: Array, real: Array) -> SliceSums:
+    def sums(self, items: PyTree, labels: Int[Array, " n"], real: Bool[Array, " n"]) -> SliceSums:
         """The sizes alone."""
         return self._sizes(jnp.where(real, labels, -1))
 
-    def gains(self, batch: Batch, old: Array, new: Array) -> SliceSums:
+    def gains(self, batch: Batch, old: Int[Array, " n"], new: Int[Array, " n"]) -> SliceSums:
         gain, loss = (self.sums(batch.items, labels, batch.real) for labels in (new, old))
         return optax.tree.sub(gain, loss)
 
 
-def _start(key: Any, shapes: Array, prior: Array) -> Float[Array, "K d"]:
+def _start(
+    key: Any, shapes: Float[Array, "K d"], prior: Float[Array, "K d"]
+) -> Float[Array, "K d"]:
     """Simplices drawn from their conditional, with totals drawn from their prior."""
     point_key, total_key = jax.random.split(key)
     # `scir` draws it anew; of `sgrld` this is the stationary law, whatever the counts are

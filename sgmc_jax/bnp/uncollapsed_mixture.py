@@ -7,7 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from .. import _checks, _tree
 from .._types import Data, Key, as_keys
@@ -50,7 +50,9 @@ class UncollapsedMixture(ModelKernel):
         state = model.state(hyper, labels, blocks, lost, self.capacity)
         return state, state.slots
 
-    def _draw_weights(self, key: Any, a: Array, counts: Array) -> Float[Array, " K"]:
+    def _draw_weights(
+        self, key: Any, a: Float[Array, ""], counts: Int[Array, " K"]
+    ) -> Float[Array, " K"]:
         """log w up to a constant: the clusters', then U free slots', the first ones."""
         free = counts == 0
         # the lowest, so that slots which are added change nothing

@@ -53,7 +53,7 @@ class Anchors(NamedTuple):
         block: Int[Array, "..."],
         rank: Int[Array, "*n"],
         labels: Int[Array, "*n"],
-        real: Array,
+        real: Bool[Array, "*n"],
     ) -> Int[Array, " K"]:
         """The rank, in its block, of each atom's anchor, for items with a label each."""
         # off the block where an atom begins no item is its anchor, however early it comes there

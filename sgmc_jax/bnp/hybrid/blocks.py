@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from ...collective import Collective, Shard, as_shard
 from ...random.feistel import permute, round_words
@@ -77,15 +77,15 @@ class Blocks(NamedTuple):
         """The block of each row."""
         return self.index // self.size
 
-    def pad(self, x: Array) -> Array:
+    def pad(self, x: Shaped[Array, "rows *d"]) -> Shaped[Array, "n *d"]:
         """Rows such as those of the data, up to whole blocks."""
         return _pad(x, self.shard.capacity - x.shape[0])
 
-    def unpad(self, x: Array) -> Array:
+    def unpad(self, x: Shaped[Array, "n *d"]) -> Shaped[Array, "rows *d"]:
         """The rows of `pad`'s argument."""
         return x[: self.num_rows]
 
-    def occupancy(self, used: Array) -> Int[Array, "P K"]:
+    def occupancy(self, used: Bool[Array, "K n"] | Int[Array, "K n"]) -> Int[Array, "P K"]:
         """How many items of each block use each atom; zero for the blocks of other shards."""
         own = jnp.sum(used.reshape(used.shape[0], -1, self.size), axis=2, dtype=jnp.int32).T
         if self.comm.axis is None:
@@ -102,7 +102,9 @@ class Blocks(NamedTuple):
         within = jnp.arange(self.shard.capacity) % self.size
         return permute(round_words(key), within, self.size)
 
-    def uniforms(self, key: Any, num: int, dtype: Any, lanes: tuple[int, ...] = ()) -> Array:
+    def uniforms(
+        self, key: Any, num: int, dtype: Any, lanes: tuple[int, ...] = ()
+    ) -> Float[Array, "num n *lanes"]:
         """`num` numbers in (0, 1] for every lane of every item, by its index: (num, n, *lanes)."""
         (cipher,) = word_keys(key, 1)
         size = math.prod(lanes)
@@ -117,8 +119,11 @@ class Blocks(NamedTuple):
         return jnp.stack(draws).reshape(num, -1, *lanes)
 
     def on_star(
-        self, star: Array, sweep: Callable[[Callable], tuple[Array, PyTree]], local: Array
-    ) -> tuple[Array, PyTree]:
+        self,
+        star: Int[Array, ""],
+        sweep: Callable[[Callable], tuple[Int[Array, "rows *k"], PyTree]],
+        local: Int[Array, "n *k"],
+    ) -> tuple[Int[Array, "n *k"], PyTree]:
         """Sweep the designated block, on the shard that has it.
 
         Args:
@@ -139,8 +144,11 @@ class Blocks(NamedTuple):
         return jax.lax.cond(mine, swept, lambda: (local, nothing))
 
     def on_several(
-        self, chosen: Bool[Array, " P"], sweep: Callable[[Array, Callable], Any], local: Array
-    ) -> tuple[Array, PyTree]:
+        self,
+        chosen: Bool[Array, " P"],
+        sweep: Callable[[Int[Array, ""], Callable], Any],
+        local: Int[Array, "n *k"],
+    ) -> tuple[Int[Array, "n *k"], PyTree]:
         """Sweep some blocks, on each shard one after the other.
 
         Args:
@@ -167,27 +175,29 @@ class Blocks(NamedTuple):
         none = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), known)
         return jax.lax.fori_loop(0, self.num_own, turn, (local, none))
 
-    def _rows(self, j: Array) -> Rows:
+    def _rows(self, j: Int[Array, ""]) -> Rows:
         return Rows(j * self.size, self.size)
 
 
 class Rows(NamedTuple):
     """The rows of one of a shard's blocks, taken out of an array along an axis."""
 
-    begin: Array
+    begin: Int[Array, ""]
     size: int
 
-    def __call__(self, x: Array, axis: int = 0) -> Array:
+    def __call__(self, x: Shaped[Array, "..."], axis: int = 0) -> Shaped[Array, "..."]:
         return jax.lax.dynamic_slice_in_dim(x, self.begin, self.size, axis)
 
 
-def _renewed(rows: Rows, swept: tuple[Array, PyTree], local: Array) -> tuple[Array, PyTree]:
+def _renewed(
+    rows: Rows, swept: tuple[Int[Array, "rows *k"], PyTree], local: Int[Array, "n *k"]
+) -> tuple[Int[Array, "n *k"], PyTree]:
     """All rows with those of one block renewed, and what else is known of it."""
     new, known = swept
     return jax.lax.dynamic_update_slice_in_dim(local, new, rows.begin, axis=0), known
 
 
-def _pad(x: Array, missing: int) -> Array:
+def _pad(x: Shaped[Array, "rows *d"], missing: int) -> Shaped[Array, "n *d"]:
     if missing == 0:
         return x
     # copies of an item suit every family, and masks keep them out of all sums

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree, Shaped, UInt
 
 from ..._types import Data
 from ...arrays import over_rows
@@ -78,12 +78,17 @@ class LatentFeatures(HybridModel):
         own = self._sums(params, z, blocks, jnp.zeros((), bool))
         return HybridState(position, blocks.comm.sum(own), self.kept(params))
 
-    def entries(self, local: Array, blocks: Blocks) -> Array:
+    def entries(self, local: Shaped[Array, "rows K"], blocks: Blocks) -> Int[Array, "n K"]:
         """Whole numbers, zero in padding."""
         return jnp.where(blocks.real[:, None], blocks.pad(local).astype(jnp.int32), 0)
 
     def draw(
-        self, keys: StepKeys, state: HybridState, anchors: Anchors, z: Array, blocks: Blocks
+        self,
+        keys: StepKeys,
+        state: HybridState,
+        anchors: Anchors,
+        z: Int[Array, "n K"],
+        blocks: Blocks,
     ) -> tuple[dict[str, Array], Atoms, PyTree]:
         """mu_A and theta_A; the parameters of the tail are integrated out."""
         sums, num_items = state.sums, blocks.shard.total
@@ -99,7 +104,7 @@ class LatentFeatures(HybridModel):
         atoms = Atoms(anchors.instantiated, log_weight)
         return hyper, atoms, self.family.marginalise(params, atoms.instantiated)
 
-    def off_star(self, now: Round, anchors: Anchors, z: Array) -> Array:
+    def off_star(self, now: Round, anchors: Anchors, z: Int[Array, "n K"]) -> Int[Array, "n K"]:
         """New entries of instantiated features, all rows at once, column by column."""
         atoms, blocks, rows = now.atoms, now.blocks, _rows(z, now.blocks)
         rank_key, mark_key, entry_key = jax.random.split(now.keys.off, 3)
@@ -111,11 +116,11 @@ class LatentFeatures(HybridModel):
         order = _random_order(mark_key, atoms.instantiated)
         index, dtype = blocks.index, atoms.log_weight.dtype
 
-        def sweep(loop: tuple, cipher: Array) -> tuple[tuple, None]:
+        def sweep(loop: tuple, cipher: UInt[Array, "2"]) -> tuple[tuple, None]:
             old, _ = loop  # a loop that reads what it writes copies all of it at every column
             uniforms = slot_item_uniforms((cipher[0], cipher[1]), len(order), index, dtype)
 
-            def column(j: Array, loop: tuple) -> tuple:
+            def column(j: Int[Array, ""], loop: tuple) -> tuple:
                 (features, likelihood), k = loop, order[j]
                 log_step = partial(self.process.log_step, atoms.log_weight[k])
                 new, likelihood = draw_entries(
@@ -140,8 +145,13 @@ class LatentFeatures(HybridModel):
         return features.T
 
     def sweep(
-        self, now: Round, z: Array, rows: Rows, *, cradles: Array | None = None
-    ) -> tuple[Array, tuple[PyTree, Array]]:
+        self,
+        now: Round,
+        z: Int[Array, "n K"],
+        rows: Rows,
+        *,
+        cradles: Bool[Array, " K"] | None = None,
+    ) -> tuple[Int[Array, "rows K"], tuple[PyTree, Bool[Array, ""]]]:
         """All entries of a block's rows, and the parameters of the newborn.
 
         `Warm` says in which slots these may be, of each of the blocks in which they are.
@@ -169,7 +179,9 @@ class LatentFeatures(HybridModel):
             params = _of_slots(cradles & ~now.atoms.instantiated, params)
         return features, (params if changed else (), lost)
 
-    def synchronise(self, now: Round, z: Array, known: tuple[PyTree, Array]) -> HybridState:
+    def synchronise(
+        self, now: Round, z: Int[Array, "n K"], known: tuple[PyTree, Bool[Array, ""]]
+    ) -> HybridState:
         blocks, (changed, lost) = now.blocks, known
         features = blocks.unpad(z).astype(self.process.dtype)
         # what the new sums subtract; a demoted atom's are zero by now, or explicit
@@ -199,7 +211,9 @@ class LatentFeatures(HybridModel):
     def kept(self, params: PyTree) -> PyTree:
         return () if self.family.explicit else params
 
-    def _sums(self, params: PyTree, z: Array, blocks: Blocks, lost: Array) -> HybridSums:
+    def _sums(
+        self, params: PyTree, z: Int[Array, "n K"], blocks: Blocks, lost: Bool[Array, ""]
+    ) -> HybridSums:
         """This shard's part of the sums."""
         rows = _rows(z, blocks)
         statistics = self.family.statistics(params, rows)
@@ -215,7 +229,7 @@ def from_seeds(
     return lambda key: seeds(key, kernel, data)
 
 
-def _rows(z: Array, blocks: Blocks) -> FeatureRows:
+def _rows(z: Int[Array, "n K"], blocks: Blocks) -> FeatureRows:
     """The items with their entries, which are (n, K) outside and (K, n) inside."""
     return FeatureRows(blocks.shard.items, z.T, blocks.real)
 

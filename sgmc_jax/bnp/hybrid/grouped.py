@@ -73,7 +73,7 @@ def sweep_block(
         labels, counts, stats, family.predictive(stats), atoms, counts, jnp.zeros((), bool)
     )
 
-    def group(i: Array, sweep: Sweep) -> Sweep:
+    def group(i: Int[Array, ""], sweep: Sweep) -> Sweep:
         s = i % labels.shape[0]
         own = jax.tree.map(lambda x: x[s], items)
         loglik = family.loglik(params, own)
@@ -101,7 +101,7 @@ def sweep_block(
     return end.labels, end.atoms, end.overflow
 
 
-def _leave(family: Family, sweep: Sweep, k: Array, item: PyTree, demote: bool) -> Sweep:
+def _leave(family: Family, sweep: Sweep, k: Int[Array, ""], item: PyTree, demote: bool) -> Sweep:
     """The sweep as an item of cluster k is visited, and taken out of it."""
     left = _return_weight(_move(family, sweep, k, item, -1), k)
     return _demote(left, k) if demote else left
@@ -111,10 +111,10 @@ def _join(
     family: Family,
     hyper: dict[str, Array],
     left: Sweep,
-    choice: Array,
+    choice: Int[Array, ""],
     item: PyTree,
-    uniform: Array,
-) -> tuple[Sweep, Array]:
+    uniform: Float[Array, ""],
+) -> tuple[Sweep, Int[Array, ""]]:
     """The sweep as the item joins the cluster of its choice, 0 for a new one; and the slot."""
     # an empty cluster of the tail has given its weight back by now
     free = ~left.atoms.instantiated & (left.counts == 0)
@@ -127,7 +127,7 @@ def _join(
     return joined._replace(overflow=joined.overflow | lost), slot
 
 
-def _move(family: Family, sweep: Sweep, k: Array, item: PyTree, sign: int) -> Sweep:
+def _move(family: Family, sweep: Sweep, k: Int[Array, ""], item: PyTree, sign: int) -> Sweep:
     """The sweep as an item joins cluster k (sign 1) or leaves it (-1)."""
     count = sweep.counts[k] + sign
     stats, predictive = family.move(sweep.stats, sweep.predictive, k, count, item, sign)
@@ -157,7 +157,7 @@ def _logits(
     return jnp.concatenate([born[None], slots])
 
 
-def _return_weight(sweep: Sweep, k: Array) -> Sweep:
+def _return_weight(sweep: Sweep, k: Int[Array, ""]) -> Sweep:
     """The sweep with the weight of slot k given back, if that is an empty cluster of the tail."""
     (instantiated, log_weights, log_rest), counts = sweep.atoms, sweep.counts
     # w_0 is the weight of all atoms without items, this one now among them
@@ -176,7 +176,7 @@ def _give_weight(hyper: dict[str, Array], atoms: Atoms, k: Array, uniform: Array
     return atoms._replace(log_weights=log_weights, log_rest=atoms.log_rest + log_left)
 
 
-def _demote(sweep: Sweep, k: Array) -> Sweep:
+def _demote(sweep: Sweep, k: Int[Array, ""]) -> Sweep:
     """The sweep with an item of cluster k visited; with the last one, it joins the tail."""
     has = jnp.arange(sweep.counts.shape[0]) == k
     unvisited, instantiated = visited(sweep.unvisited, sweep.atoms.instantiated, has)
@@ -216,7 +216,7 @@ def sweep_groups(
     prior = jnp.where(atoms.instantiated, hyper["group_concentration"] * atoms.weights, 0)
     prior = prior.astype(uniforms.dtype)
 
-    def group(args: tuple[Array, Array]) -> Array:
+    def group(args: tuple[Int[Array, " lanes"], Int[Array, " lanes"]]) -> Int[Array, "lanes L"]:
         row, size = args
         own = jax.tree.map(lambda x: x[row], items)
         begins, first = since[row], rank[row]
@@ -324,7 +324,9 @@ def openings(
     return anchors.since(block, first).T
 
 
-def ratios(key: Any, g: Array, index: Int[Array, " S"], size: Int[Array, " S"]) -> tuple:
+def ratios(
+    key: Any, g: Float[Array, ""], index: Int[Array, " S"], size: Int[Array, " S"]
+) -> tuple[Float[Array, ""], Int[Array, ""]]:
     """The sums of log w_s, w_s ~ Beta(g + 1, n_s), and of e_s ~ Bernoulli(n_s / (n_s + g))."""
 
     def group(index: Array, size: Array) -> tuple[Array, Array]:

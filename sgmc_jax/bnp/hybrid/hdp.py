@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ..._types import Data
 from ...collective import Dist
@@ -89,7 +89,9 @@ class GroupedMixture(HybridModel):
     def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
         return self._at(key, state.position.shared, state.position.local["assignment"], blocks)
 
-    def _at(self, key: Any, hyper: dict[str, Array], labels: Array, blocks: Blocks) -> HybridState:
+    def _at(
+        self, key: Any, hyper: dict[str, Array], labels: Int[Array, "rows L"], blocks: Blocks
+    ) -> HybridState:
         """The state at a position, whose weights all shards know."""
         own = self.about(centre_of(about_data(self.family, blocks.shard, blocks.comm)))
         # what all shards know would be summed as often as there are shards
@@ -102,7 +104,12 @@ class GroupedMixture(HybridModel):
         return GroupedMixture(self.process, self.family.about(centre))
 
     def draw(
-        self, keys: StepKeys, state: HybridState, anchors: Anchors, z: Array, blocks: Blocks
+        self,
+        keys: StepKeys,
+        state: HybridState,
+        anchors: Anchors,
+        z: Int[Array, "n L"],
+        blocks: Blocks,
     ) -> tuple[dict[str, Array], Atoms, PyTree]:
         """(w_1, ..., w_K, w_0) ~ Dirichlet(m_1, ..., m_K, a), theta_k ~ p(theta | items)."""
         sums, more = state.sums, state.sums.more
@@ -116,7 +123,7 @@ class GroupedMixture(HybridModel):
         atoms = Atoms(anchors.instantiated, *logs)
         return hyper, atoms, self.family.draw(keys.atom, sums.statistics)
 
-    def off_star(self, now: Round, anchors: Anchors, z: Array) -> Array:
+    def off_star(self, now: Round, anchors: Anchors, z: Int[Array, "n L"]) -> Int[Array, "n L"]:
         """New clusters among the instantiated ones, in all groups at once."""
         blocks, groups, width = now.blocks, _groups(now.blocks), z.shape[1]
         if blocks.size * width >= 2**31:
@@ -131,7 +138,9 @@ class GroupedMixture(HybridModel):
         drawn = self.family, now.hyper, now.atoms, now.theta
         return sweep_groups(*drawn, since, rank, *groups, z, uniforms)
 
-    def sweep(self, now: Round, z: Array, rows: Rows) -> tuple[Array, tuple[PyTree, Array]]:
+    def sweep(
+        self, now: Round, z: Int[Array, "n L"], rows: Rows
+    ) -> tuple[Int[Array, "rows L"], tuple[PyTree, Bool[Array, ""]]]:
         """Items of one block, and the weights that they leave."""
         groups, lanes = jax.tree.map(rows, _groups(now.blocks)), (*z.shape[1:], 2)
         dtype = now.atoms.weights.dtype
@@ -143,7 +152,9 @@ class GroupedMixture(HybridModel):
         )
         return labels, ((atoms.weights, atoms.rest), lost)
 
-    def synchronise(self, now: Round, z: Array, known: tuple[PyTree, Array]) -> HybridState:
+    def synchronise(
+        self, now: Round, z: Int[Array, "n L"], known: tuple[PyTree, Bool[Array, ""]]
+    ) -> HybridState:
         (swept, rest), atoms = known[0], now.atoms
         # newborn clusters have weights, broken off w_0, on the shard that has swept alone
         mine = (swept.sum() + rest) > 0
@@ -155,9 +166,9 @@ class GroupedMixture(HybridModel):
         key: Any,
         hyper: dict[str, Array],
         weights: Float[Array, " K"],
-        z: Array,
+        z: Int[Array, "n L"],
         blocks: Blocks,
-        known: tuple[tuple[Array, Array], Array],
+        known: tuple[tuple[Float[Array, " K"], Float[Array, ""]], Bool[Array, ""]],
     ) -> HybridState:
         """The state of these labels, the tables drawn given the weights that the shard has."""
         groups, dtype, capacity = _groups(blocks), weights.dtype, len(weights)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Bool, Int, PyTree, Shaped
 
 from ... import _checks, _tree
 from ..._types import Data, Kernel, Key, as_keys
@@ -148,22 +148,29 @@ class HybridModel(eqx.Module):
         """The model with its statistics about the centre of a state."""
         return self
 
-    def entries(self, local: Array, blocks: Blocks) -> Array:
+    def entries(self, local: Shaped[Array, "rows *k"], blocks: Blocks) -> Int[Array, "n *k"]:
         """z, from what the position says of the items."""
         return blocks.pad(local)
 
     @abstractmethod
     def draw(
-        self, keys: StepKeys, state: HybridState, anchors: Anchors, z: Array, blocks: Blocks
+        self,
+        keys: StepKeys,
+        state: HybridState,
+        anchors: Anchors,
+        z: Int[Array, "n *k"],
+        blocks: Blocks,
     ) -> tuple[dict[str, Array], Any, PyTree]:
         """Hyper-parameters, atoms and theta, alike on all shards but for what is of their items."""
 
     @abstractmethod
-    def off_star(self, now: Round, anchors: Anchors, z: Array) -> Array:
+    def off_star(self, now: Round, anchors: Anchors, z: Int[Array, "n *k"]) -> Int[Array, "n *k"]:
         """New z among the instantiated atoms, all rows at once; anchors keep theirs."""
 
     @abstractmethod
-    def sweep(self, now: Round, z: Array, rows: Rows) -> tuple[Array, tuple[PyTree, Array]]:
+    def sweep(
+        self, now: Round, z: Int[Array, "n *k"], rows: Rows
+    ) -> tuple[Int[Array, "rows *k"], tuple[PyTree, Bool[Array, ""]]]:
         """Sweeps over one block, its rows taken by `rows`, with all other atoms integrated out.
 
         Returns:
@@ -171,7 +178,9 @@ class HybridModel(eqx.Module):
         """
 
     @abstractmethod
-    def synchronise(self, now: Round, z: Array, known: tuple[PyTree, Array]) -> HybridState:
+    def synchronise(
+        self, now: Round, z: Int[Array, "n *k"], known: tuple[PyTree, Bool[Array, ""]]
+    ) -> HybridState:
         """The state that a step ends in: the one place where shards meet.
 
         Args:
@@ -211,7 +220,7 @@ class ModelKernel(Kernel):
         # what has no prior is this target's own, whatever the state brings along
         return self.refresh(key, with_own_hyper(state, *self.model.parts), data)
 
-    def finite(self, state: HybridState) -> Array:
+    def finite(self, state: HybridState) -> Bool[Array, ""]:
         return super().finite(state) & _tree.all_finite(state.sums.statistics)
 
     def check(self, position: Any, data: Data) -> None:

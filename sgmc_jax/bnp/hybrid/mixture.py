@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from ..._types import Data
 from ...collective import Dist
@@ -55,8 +55,13 @@ class Mixture(HybridModel):
         return Mixture(self.process, self.family.about(centre))
 
     def draw(
-        self, keys: StepKeys, state: HybridState, anchors: Anchors, z: Array, blocks: Blocks
-    ) -> tuple[dict[str, Array], Atoms, Array]:
+        self,
+        keys: StepKeys,
+        state: HybridState,
+        anchors: Anchors,
+        z: Int[Array, " n"],
+        blocks: Blocks,
+    ) -> tuple[dict[str, Array], Atoms, Float[Array, "K n"]]:
         """(w_A, w_0), theta_k ~ p(theta | members of k), and log f(x_i | theta_k) of all rows."""
         sums = state.sums
         # of all labels, with weights integrated out: before the weights, which are given these
@@ -69,7 +74,7 @@ class Mixture(HybridModel):
         params = self.family.draw(keys.atom, sums.statistics)
         return hyper, atoms, self.family.loglik(params, blocks.shard.items)
 
-    def off_star(self, now: Round, anchors: Anchors, z: Array) -> Array:
+    def off_star(self, now: Round, anchors: Anchors, z: Int[Array, " n"]) -> Int[Array, " n"]:
         """P(z = k) ~ w_k f(x | theta_k) among the atoms that are open to a point."""
         atoms, loglik, blocks = now.atoms, now.theta, now.blocks
         rank = blocks.rank(now.keys.rank)
@@ -87,12 +92,12 @@ class Mixture(HybridModel):
     def sweep(
         self,
         now: Round,
-        z: Array,
+        z: Int[Array, " n"],
         rows: Rows,
         *,
         known: HybridSums | None = None,
-        cradles: Array | None = None,
-    ) -> tuple[Array, tuple[tuple, Array]]:
+        cradles: Bool[Array, " K"] | None = None,
+    ) -> tuple[Int[Array, " rows"], tuple[tuple, Bool[Array, ""]]]:
         """`sweep_block`; `Warm` and `Asynchronous` say what is known, and where births may be."""
         blocks = now.blocks
         uniforms = blocks.uniforms(now.keys.tail, now.num_sweeps, now.theta.dtype)
@@ -112,11 +117,18 @@ class Mixture(HybridModel):
         )
         return labels, ((), lost)
 
-    def synchronise(self, now: Round, z: Array, known: tuple[tuple, Array]) -> HybridState:
+    def synchronise(
+        self, now: Round, z: Int[Array, " n"], known: tuple[tuple, Bool[Array, ""]]
+    ) -> HybridState:
         return self.state(now.hyper, z, now.blocks, known[1], len(now.counts))
 
     def state(
-        self, hyper: dict[str, Array], labels: Array, blocks: Blocks, lost: Array, capacity: int
+        self,
+        hyper: dict[str, Array],
+        labels: Int[Array, " n"],
+        blocks: Blocks,
+        lost: Bool[Array, ""],
+        capacity: int,
     ) -> HybridState:
         """The state of these labels."""
         real = jnp.where(blocks.real, labels, -1)

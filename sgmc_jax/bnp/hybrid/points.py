@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from ...families import Family
 from .anchors import visited
@@ -110,7 +110,7 @@ def _visit_all(
     empty = family.zero_statistics(1, jax.tree.map(lambda x: x[0], items))
     log_prior = jax.vmap(lambda item: family.log_predictive(empty, item)[0])(items)
 
-    def visit(sweep: Sweep, turn: tuple[Array, Array]) -> tuple[Sweep, None]:
+    def visit(sweep: Sweep, turn: tuple[Int[Array, ""], Float[Array, ""]]) -> tuple[Sweep, None]:
         i, uniform = turn
         item = jax.tree.map(lambda x: x[i], items)
         # padding has the sign 0: it leaves its slot and comes back without a trace
@@ -155,7 +155,7 @@ class Row(NamedTuple):
     law: PyTree
 
 
-def _row(sweep: Any, k: Array) -> Row:
+def _row(sweep: Any, k: Int[Array, ""]) -> Row:
     one = lambda x: x[k][None]
     return Row(sweep.counts[k], jax.tree.map(one, sweep.stats), jax.tree.map(one, sweep.predictive))
 
@@ -173,20 +173,26 @@ def _changed(family: Family, row: Row, item: PyTree, sign: Any, renewed: Any) ->
     return Row(count, stats, law)
 
 
-def _put(old: Array, new: Array, x: Array, of_old: Array, of_new: Array) -> Array:
+def _put(
+    old: Int[Array, ""],
+    new: Int[Array, ""],
+    x: Shaped[Array, "K *d"],
+    of_old: Shaped[Array, "1 *d"],
+    of_new: Shaped[Array, "1 *d"],
+) -> Shaped[Array, "K *d"]:
     """An array with two rows replaced; in a loop, for there XLA writes in place.
 
     Elsewhere it copies all slots' matrices at each visit, five times the work.
     """
 
-    def write(j: Array, x: Array) -> Array:
+    def write(j: Int[Array, ""], x: Shaped[Array, "K *d"]) -> Shaped[Array, "K *d"]:
         row, k = jnp.where(j == 0, of_old, of_new), jnp.where(j == 0, old, new)
         return jax.lax.dynamic_update_slice_in_dim(x, row, k, axis=0)
 
     return jax.lax.fori_loop(0, 2, write, x)
 
 
-def _demote(sweep: Sweep, k: Array, real: Array) -> Sweep:
+def _demote(sweep: Sweep, k: Int[Array, ""], real: Bool[Array, ""]) -> Sweep:
     """The sweep as a point of slot k is visited; an atom of which it is the last joins the tail."""
     atoms, has = sweep.atoms, real & (jnp.arange(sweep.unvisited.shape[0]) == k)
     unvisited, instantiated = visited(sweep.unvisited, atoms.instantiated, has)
@@ -203,10 +209,10 @@ def _logits(
     family: Family,
     hyper: dict[str, Array],
     sweep: Sweep,
-    loglik: Array,
-    log_prior: Array,
+    loglik: Float[Array, " K"],
+    log_prior: Float[Array, ""],
     item: Any,
-    old: Array,
+    old: Int[Array, ""],
     law: PyTree,
 ) -> Float[Array, " choices"]:
     """The log weights of a new cluster and of every slot, of which `old` has another `law`."""
@@ -232,7 +238,7 @@ def _logits(
     return jnp.concatenate([born[None].astype(slots.dtype), slots])
 
 
-def pick(logits: Array, uniform: Array) -> Array:
+def pick(logits: Float[Array, " K"], uniform: Float[Array, ""]) -> Int[Array, ""]:
     """An index by inversion; the same whatever the number of impossible ones at the end."""
     # a uniform is above 0, so that first choices of no weight are passed by
     cumulative = jnp.cumsum(jnp.exp(logits - jnp.max(logits)))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, UInt
 
 from ...families import EntryLikelihood, FeatureFamily, FeatureRows, RowLikelihood
 from ...processes import CountLikelihood, FeatureProcess
@@ -28,7 +28,7 @@ class Atoms(NamedTuple):
 class Turn(NamedTuple):
     """Random numbers of a visit: marks that order the columns, and those of entries and births."""
 
-    mark: Array
+    mark: UInt[Array, " K"]
     uniform: Float[Array, " K"]
     births: Int[Array, ""]
     size: Int[Array, " K"]
@@ -86,7 +86,7 @@ def sweep_block(
         the entries, the parameters, and whether a birth found no free slot.
     """
 
-    def visit(sweep: Sweep, row: tuple) -> tuple[Sweep, Array]:
+    def visit(sweep: Sweep, row: tuple) -> tuple[Sweep, Int[Array, " K"]]:
         item, old, real, turn = row
         if demote:
             # before it is known what the row keeps: A may depend on rows still to come alone
@@ -151,13 +151,15 @@ def _turns(
     )
 
 
-def _move(family: FeatureFamily, sweep: Sweep, item: Any, entries: Array, sign: Array) -> Sweep:
+def _move(
+    family: FeatureFamily, sweep: Sweep, item: Any, entries: Int[Array, " K"], sign: Int[Array, ""]
+) -> Sweep:
     """The sweep with a row put in (sign 1), taken out (-1), or neither (0)."""
     stats = family.move(sweep.stats, sweep.params, item, entries, sign)
     return sweep._replace(counts=sweep.counts + sign * entries, stats=stats)
 
 
-def _demote(family: FeatureFamily, sweep: Sweep, entries: Array) -> Sweep:
+def _demote(family: FeatureFamily, sweep: Sweep, entries: Int[Array, " K"]) -> Sweep:
     """The sweep as a row is about to be visited: atoms that no later row has join the tail."""
     unvisited, instantiated = visited(sweep.unvisited, sweep.atoms.instantiated, entries > 0)
     stats, params = family.demote(sweep.stats, sweep.params, instantiated)
@@ -176,19 +178,19 @@ def _entries(
     left: Sweep,
     likelihood: RowLikelihood,
     turn: Turn,
-    entries: Array,
+    entries: Int[Array, " K"],
     num_items: Any,
-) -> tuple[Array, RowLikelihood]:
+) -> tuple[Int[Array, " K"], RowLikelihood]:
     """The row's entries in columns that are instantiated or that other rows have."""
     instantiated, log_weight = left.atoms
     visited = instantiated | (left.counts > 0)
     # slots that are not visited have the last mark, and the loop ends before them
     order = jnp.argsort(jnp.where(visited, turn.mark, ~jnp.zeros_like(turn.mark)))
 
-    def column(j: Array, loop: tuple) -> tuple:
+    def column(j: Int[Array, ""], loop: tuple) -> tuple:
         (entries, likelihood), k = loop, order[j]
 
-        def log_step(lower: Array) -> Array:
+        def log_step(lower: Int[Array, ""]) -> Float[Array, ""]:
             # the sum of the others, as the row itself has been taken out
             tail = process.log_tail_step(hyper, left.counts[k], num_items, lower)
             return jnp.where(instantiated[k], process.log_step(log_weight[k], lower), tail)
@@ -204,8 +206,8 @@ def _entries(
 def draw_entries(
     process: FeatureProcess | CountLikelihood,
     likelihood: EntryLikelihood,
-    log_step: Callable[[Array], Array],
-    k: Array,
+    log_step: Callable[[Int[Array, "*n"]], Float[Array, "..."]],
+    k: Int[Array, ""],
     entry: Int[Array, "*n"],
     uniform: Float[Array, "*n"],
     frozen: Any,
@@ -224,10 +226,10 @@ def _singletons(
     family: FeatureFamily,
     params: PyTree,
     likelihood: RowLikelihood,
-    own: Array,
+    own: Bool[Array, " K"],
     turn: Turn,
-    entries: Array,
-) -> tuple[Array, PyTree, Array]:
+    entries: Int[Array, " K"],
+) -> tuple[Int[Array, " K"], PyTree, Bool[Array, ""]]:
     """New columns for the row alone, in the lowest free slots, instead of those it has."""
     # columns are in no order: which of its slots they take does not matter
     born = own & (jnp.cumsum(own) <= turn.births)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Int, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from ... import _checks
 from ..._checks import scalar
@@ -38,8 +38,14 @@ class Schedule(eqx.Module):
         """
 
     def births(
-        self, sweep: Callable, anchors: Anchors, blocks: Blocks, sums: Any, count: Any, z: Array
-    ) -> tuple[Array, PyTree]:
+        self,
+        sweep: Callable,
+        anchors: Anchors,
+        blocks: Blocks,
+        sums: Any,
+        count: Any,
+        z: Int[Array, "n *k"],
+    ) -> tuple[Int[Array, "n *k"], PyTree]:
         """The sweeps in which atoms are born: here, in the designated block.
 
         Args:
@@ -69,7 +75,7 @@ class Anchored(Schedule):
         [True, False]
     """
 
-    def anchors(self, key: Any, occupancy: Array) -> Anchors:
+    def anchors(self, key: Any, occupancy: Int[Array, "P K"]) -> Anchors:
         return draw_anchors(key, occupancy, anchored=True)
 
 
@@ -88,7 +94,7 @@ class Demotion(Schedule):
 
     demotes: ClassVar[bool] = True
 
-    def anchors(self, key: Any, occupancy: Array) -> Anchors:
+    def anchors(self, key: Any, occupancy: Int[Array, "P K"]) -> Anchors:
         return draw_anchors(key, occupancy, anchored=False)
 
     def check(self, blocks: int, local_sweeps: int) -> None:
@@ -112,7 +118,7 @@ class Published(Schedule):
         [True, True, False]
     """
 
-    def anchors(self, key: Any, occupancy: Array) -> Anchors:
+    def anchors(self, key: Any, occupancy: Int[Array, "P K"]) -> Anchors:
         return draw_anchors(key, occupancy, anchored=False)
 
 
@@ -136,14 +142,20 @@ class Warm(Published):
 
     several: ClassVar[bool] = True
 
-    cooling: Array = eqx.field(converter=scalar("cooling"), default=3.0)
+    cooling: Float[Array, ""] = eqx.field(converter=scalar("cooling"), default=3.0)
 
     def __check_init__(self):
         _checks.positive("cooling", self.cooling)
 
     def births(
-        self, sweep: Callable, anchors: Anchors, blocks: Blocks, sums: Any, count: Any, z: Array
-    ) -> tuple[Array, PyTree]:
+        self,
+        sweep: Callable,
+        anchors: Anchors,
+        blocks: Blocks,
+        sums: Any,
+        count: Any,
+        z: Int[Array, "n *k"],
+    ) -> tuple[Int[Array, "n *k"], PyTree]:
         num, slot = blocks.num_blocks, jnp.arange(sums.counts.shape[0])
         # the power underflows in the end, but one block is always left
         count = jnp.asarray(0 if count is None else count)
@@ -168,14 +180,20 @@ class Asynchronous(Schedule):
     instantiates: ClassVar[bool] = False
     several: ClassVar[bool] = True
 
-    def anchors(self, key: Any, occupancy: Array) -> Anchors:
+    def anchors(self, key: Any, occupancy: Int[Array, "P K"]) -> Anchors:
         """Nothing is instantiated."""
         # A is empty, and w_0 all of the weight
         return draw_anchors(key, jnp.zeros_like(occupancy), anchored=False)
 
     def births(
-        self, sweep: Callable, anchors: Anchors, blocks: Blocks, sums: Any, count: Any, z: Array
-    ) -> tuple[Array, PyTree]:
+        self,
+        sweep: Callable,
+        anchors: Anchors,
+        blocks: Blocks,
+        sums: Any,
+        count: Any,
+        z: Int[Array, "n *k"],
+    ) -> tuple[Int[Array, "n *k"], PyTree]:
         num, slot = blocks.num_blocks, jnp.arange(sums.counts.shape[0])
         # not a slot that the block has emptied since: to others it is still a cluster
         own = lambda p: (sums.counts == 0) & (slot % num == p)

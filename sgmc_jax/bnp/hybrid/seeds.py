@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from ..._compiler import quick_jit
 from ...collective import Dist, leading_axis
@@ -38,7 +38,7 @@ def seeds(
 def _best(key: Any, kernel: Hybrid, items: PyTree, num_chains: int, num_steps: int) -> HybridState:
     """The most probable of the chains' last states."""
 
-    def chain(key: Any) -> tuple[HybridState, Array]:
+    def chain(key: Any) -> tuple[HybridState, Float[Array, ""]]:
         init_key, step_key = jax.random.split(key)
         step = lambda i, state: kernel.step(jax.random.fold_in(step_key, i), state, items)[0]
         state = jax.lax.fori_loop(0, num_steps, step, kernel.init(init_key, None, items))
@@ -50,7 +50,7 @@ def _best(key: Any, kernel: Hybrid, items: PyTree, num_chains: int, num_steps: i
     return jax.tree.map(lambda x: x[best], states)
 
 
-def _logdensity(kernel: Hybrid, state: HybridState, items: PyTree) -> Array:
+def _logdensity(kernel: Hybrid, state: HybridState, items: PyTree) -> Float[Array, ""]:
     shared, local = state.position
     entries = local["features"].astype(jnp.int32).T
     rows = FeatureRows(items, entries, jnp.ones(entries.shape[1], bool))
