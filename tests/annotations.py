@@ -11,7 +11,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 from jaxtyping import install_import_hook  # noqa: E402
 
 if __name__ == "__main__":  # and not where this module is searched for doctests
-    install_import_hook("sgmc_jax", "beartype.beartype")
+    install_import_hook("sgmc_jax", "tests.checked.checked")
 
 import jax  # noqa: E402
 
