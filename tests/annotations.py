@@ -8,10 +8,10 @@ import os
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 
-from jaxtyping import install_import_hook  # noqa: E402
+from tests import checked  # noqa: E402
 
 if __name__ == "__main__":  # and not where this module is searched for doctests
-    install_import_hook("sgmc_jax", "tests.checked.checked")
+    checked.install()
 
 import jax  # noqa: E402
 

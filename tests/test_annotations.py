@@ -1,4 +1,4 @@
-"""The shapes and types that annotations promise hold wherever kernels are traced."""
+"""The shapes and types that annotations promise hold as the library runs."""
 
 import subprocess
 import sys
@@ -7,9 +7,19 @@ from pathlib import Path
 import pytest
 
 
+def python(*args):
+    root = Path(__file__).parents[1]
+    return subprocess.run([sys.executable, *args], capture_output=True, text=True, cwd=root)
+
+
 @pytest.mark.full
 def test_annotations_hold_in_every_kernel():
-    args = [sys.executable, "-m", "tests.annotations"]
-    done = subprocess.run(args, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    done = python("-m", "tests.annotations")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("traced "), done.stdout
+
+
+@pytest.mark.full
+def test_annotations_hold_in_every_example():
+    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.checked", "sgmc_jax")
+    assert done.returncode == 0, done.stdout[-4_000:]
