@@ -17,7 +17,7 @@ _SHOWN = 10  # names in the legend, of the largest clusters
 
 def plot_clusters(
     points: Float[Any, "n D"],
-    partition: Int[Any, " n"],
+    partition: Int[Any, " n"] | Sequence[int],
     *,
     columns: Sequence[str] | None = None,
     sds: Sequence[float] = (1.0, 2.0),

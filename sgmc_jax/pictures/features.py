@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ def plot_features(
     parameters: Float[Any, "K D"],
     shape: tuple[int, int],
     *,
-    counts: Int[Any, " K"] | None = None,
+    counts: Int[Any, " K"] | Sequence[int] | None = None,
     num: int | None = None,
     columns: int = 8,
     axes: Any = None,

@@ -18,7 +18,7 @@ def plot_topics(
     vocabulary: Sequence[str],
     num: int = 8,
     *,
-    counts: Int[Any, " K"] | None = None,
+    counts: Int[Any, " K"] | Sequence[int] | None = None,
     columns: int = 4,
     axes: Any = None,
 ) -> Any:

@@ -48,8 +48,9 @@ class FeatureProcess(Process):
 
     Example:
         >>> from sgmc_jax.processes import BetaBernoulli
-        >>> columns = BetaBernoulli(2.0).exposure(1.0, 3)  # 1 + 1/2 + 1/3
-        >>> isinstance(BetaBernoulli(2.0), FeatureProcess), round(float(columns), 4)
+        >>> process = BetaBernoulli(2.0)
+        >>> columns = process.exposure(process.concentration, 3)  # 1 + 1/2 + 1/3
+        >>> isinstance(process, FeatureProcess), round(float(columns), 4)
         (True, 1.8333)
     """
 
