@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .. import _checks
@@ -18,8 +19,8 @@ _SHARE = 0.3  # of the entries of a random start that are not zero
 
 def held_out_error(
     key: Any,
-    parameters: Float[Array, "K D"],
-    items: Float[Array, "n D"],
+    parameters: Float[Array | np.ndarray, "K D"],
+    items: Float[Array | np.ndarray, "n D"],
     *,
     most: int = 1,
     starts: int = 8,

@@ -10,6 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln, logsumexp, xlogy
 from jaxtyping import Array, Float, Int
 
@@ -135,7 +136,7 @@ class NewItems(eqx.Module):
         cls,
         process: BetaBernoulli | GammaPoisson,
         shared: dict[str, Any],
-        counts: Int[Array, " K"],
+        counts: Int[Array | np.ndarray, " K"],
         num_items: Any,
         *,
         most: int | None = None,
@@ -184,7 +185,7 @@ class NewItems(eqx.Module):
         _checks.whole("num", num)
         return _drawn(self, key, num)
 
-    def log_prob(self, items: Float[Array, "n D"]) -> Float[Array, " n"]:
+    def log_prob(self, items: Float[Array | np.ndarray, "n D"]) -> Float[Array, " n"]:
         """log p(y) of each item, all entries up to `most` and new features summed out.
 
         New features are summed up to 24, or up to S = 49 where they have counts. Exact for at most
@@ -193,7 +194,7 @@ class NewItems(eqx.Module):
         """
         return log_density(self, self._few("items", items))
 
-    def entries(self, items: Float[Array, "n D"]) -> Float[Array, "n K"]:
+    def entries(self, items: Float[Array | np.ndarray, "n D"]) -> Float[Array, "n K"]:
         """E[z_k | y] of each item: which features it has, in the mean over its entries.
 
         Of zeros and ones the probability that the item has feature k. All entries are summed, new
@@ -204,7 +205,12 @@ class NewItems(eqx.Module):
         return mean_entries(self, self._few("items", items))
 
     def estimate(
-        self, key: Any, items: Float[Array, "n D"], *, particles: int = 16, temperatures: int = 128
+        self,
+        key: Any,
+        items: Float[Array | np.ndarray, "n D"],
+        *,
+        particles: int = 16,
+        temperatures: int = 128,
     ) -> Float[Array, " n"]:
         """An estimate of log p(y) for any number of features, by annealed importance sampling.
 

@@ -20,8 +20,8 @@ _NUMBERS = 2**22  # probabilities of words under topics at once
 
 
 def infer_proportions(
-    topics: Float[Array, "K V"],
-    concentrations: Float[Array, " K"],
+    topics: Float[Array | np.ndarray, "K V"],
+    concentrations: Float[Array | np.ndarray, " K"],
     documents: Groups,
     *,
     sweeps: int = 50,
@@ -66,7 +66,9 @@ def infer_proportions(
 
 
 def word_probabilities(
-    topics: Float[Array, "K V"], proportions: Float[Array, "G K"], documents: Groups
+    topics: Float[Array | np.ndarray, "K V"],
+    proportions: Float[Array | np.ndarray, "G K"],
+    documents: Groups,
 ) -> Float[Array, "G L"]:
     """p(w_dl) = sum_k theta_dk p(w_dl | topic k) of every word; 1 past a document's end.
 
@@ -92,7 +94,9 @@ def word_probabilities(
 
 
 def perplexity(
-    topics: Float[Array, "... K V"], proportions: Float[Array, "... G K"], documents: Groups
+    topics: Float[Array | np.ndarray, "... K V"],
+    proportions: Float[Array | np.ndarray, "... G K"],
+    documents: Groups,
 ) -> Float[Array, ""]:
     """The perplexity of held-out words, their probabilities averaged over draws.
 

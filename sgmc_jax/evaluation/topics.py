@@ -64,7 +64,7 @@ def word_distributions(
 
 
 def topic_counts(
-    assignment: Int[Array, "G L"], size: Int[Array, " G"], capacity: int
+    assignment: Int[Array | np.ndarray, "G L"], size: Int[Array | np.ndarray, " G"], capacity: int
 ) -> Int[Array, "G K"]:
     """How many words of each document are in each topic.
 
@@ -92,7 +92,9 @@ def topic_counts(
     return jax.vmap(add)(assignment, present)
 
 
-def hdp_concentrations(shared: dict[str, Any], counts: Int[Array, " K"]) -> Float[Array, " K+1"]:
+def hdp_concentrations(
+    shared: dict[str, Any], counts: Int[Array | np.ndarray, " K"]
+) -> Float[Array, " K+1"]:
     """g (w_1, ..., w_K, w_0): what a document's proportions have as Dirichlet prior in an HDP.
 
     Args:
@@ -126,7 +128,7 @@ def hdp_concentrations(shared: dict[str, Any], counts: Int[Array, " K"]) -> Floa
 
 
 def dirichlet_proportions(
-    concentrations: Float[Array, " K"], counts: Int[Array, "G J"]
+    concentrations: Float[Array | np.ndarray, " K"], counts: Int[Array | np.ndarray, "G J"]
 ) -> Float[Array, "G K"]:
     """The mean proportions of each document's topics given its words' topics: of HDP and LDA.
 
@@ -158,8 +160,8 @@ def dirichlet_proportions(
 
 def bnb_proportions(
     process: BetaProcess,
-    log_theta: Float[Array, " K"],
-    counts: Int[Array, "G K"],
+    log_theta: Float[Array | np.ndarray, " K"],
+    counts: Int[Array | np.ndarray, "G K"],
     failures: Any = None,
 ) -> Float[Array, "G K"]:
     """The proportions of each document's topics given its words' topics, of `slice_bnb`.
