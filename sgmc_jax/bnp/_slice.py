@@ -19,7 +19,7 @@ from ..processes import Series
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
 from ._scans import Batch, Move, Scan, SliceSums
-from ._starts import FEW, Starter, check_start, start_of_points, start_position, with_own_hyper
+from ._starts import Starter, check_start, start_of_points, start_position, with_own_hyper
 from .hybrid.points import pick_columns
 
 _REACH = 5.0  # open are the atoms that arrive by the time _REACH times the number of points
@@ -82,7 +82,7 @@ class SliceMixture(Kernel):
 
     def starter(self, data: Data) -> Starter | None:
         self.check(None, data)
-        return start_of_points(data, self.capacity, FEW)
+        return start_of_points(data, self.capacity)
 
     def refresh(self, key: Key, state: Any, data: Data) -> Any:
         self, shard = centred(self, data), as_shard(data)

@@ -22,7 +22,6 @@ from .seeding import kmeans_plus_plus
 Starter = Callable[[Any], Dist]
 
 _MANY = 200  # items that no longer leave their cluster one by one
-FEW = 20  # that hardly leave it, nor their feature, where what is born is drawn from the prior
 _MOST = 20  # clusters to begin with
 _kmeans = quick_jit(kmeans_plus_plus)
 
@@ -54,9 +53,9 @@ def check_start(family: Family, capacity: int, position: Any, data: PyTree) -> N
     check_labels(position, as_shard(data).capacity, capacity)
 
 
-def start_of_points(data: PyTree, capacity: int, many: int = _MANY) -> Starter | None:
+def start_of_points(data: PyTree, capacity: int) -> Starter | None:
     """Of many points the clusters of `kmeans_plus_plus`, rather too many than too few."""
-    if leading_axis(data) < many:
+    if leading_axis(data) < _MANY:
         return None
     return lambda key: Dist({}, {"assignment": _kmeans(key, data, _clusters(capacity))})
 

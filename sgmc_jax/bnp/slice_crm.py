@@ -26,13 +26,14 @@ from ..processes import (
 from ..random.words import item_uniforms, slot_item_uniforms, word_keys
 from ._columns import Ordered
 from ._series_weights import SeriesWeights
-from ._starts import FEW, Starter
+from ._starts import Starter
 from ._weights import Weights
 from .hybrid.blocks import Blocks, Rows
 from .hybrid.features import LatentFeatures, from_seeds
 from .hybrid.kernel import HybridState, HybridSums, ModelKernel
 from .hybrid.rows import draw_entries
 
+_FEW_ROWS = 20  # a chain of more hardly ever leaves its first feature, in some dimensions
 _NUMBERS = 2**17  # entries of as many rows as are visited together on a CPU
 _MOST_NUMBERS = 2**27  # and elsewhere
 
@@ -61,7 +62,7 @@ class SliceModel(LatentFeatures):
 
     def starter(self, data: PyTree, capacity: int) -> Starter | None:
         num, process = leading_axis(data), self.process.collapsed
-        if num < FEW:
+        if num < _FEW_ROWS:
             return None
         # a start is made by a collapsed chain, for which weights have to be integrated out
         if process is not None:

@@ -105,8 +105,7 @@ def slice_mixture(
         its initial label. Where the weights are stochastic, that label may be of a cluster that has
         moved away since: the estimates read it when the item is next in a batch, and only then draw
         it anew. `log_weights`, `log_rest` and `parameters` are the mixture that a step has drawn.
-        The initial position is as for `hybrid_mixture`; but in `sample` that of `kmeans_plus_plus`
-        for 20 items or more.
+        The initial position is as for `hybrid_mixture`.
 
     Info:
         `active`, the number of clusters; `overflow`.

@@ -16,7 +16,7 @@ from ..families import Family
 from ..processes import DirichletProcess
 from ..random.gamma import log_gamma
 from ..random.words import item_uniforms
-from ._starts import FEW, Starter, check_parts, start_of_points
+from ._starts import check_parts
 from .hybrid.blocks import Blocks
 from .hybrid.kernel import HybridState, ModelKernel
 from .hybrid.mixture import Mixture
@@ -49,10 +49,6 @@ class UncollapsedMixture(ModelKernel):
         hyper = _tree.nan_where(hyper, _tree.has_nan(params))
         state = model.state(hyper, labels, blocks, lost, self.capacity)
         return state, state.slots
-
-    def starter(self, data: Data) -> Starter | None:
-        self.check(None, data)
-        return start_of_points(data, self.capacity, FEW)
 
     def _draw_weights(
         self, key: Any, a: Float[Array, ""], counts: Int[Array, " K"]
