@@ -121,14 +121,15 @@ def _features(family: Any, make: Callable = hybrid_features, **settings: Any) ->
 
 
 def _sliced() -> Problem:
+    """From one feature: a start by `seed_features` compiles a hybrid sampler besides."""
     kernel = slice_features(BetaBernoulli(1.0), LinearGaussian(6, 0.5, 1.0), capacity=64)
-    return Problem(kernel, None, _points(200, 6))
+    return Problem(kernel, jnp.ones((200, 1)), _points(200, 6))
 
 
 def _measured() -> Problem:
     family = LinearGaussian(6, 0.5, 1.0)
     kernel = slice_crm(bondesson(BetaProcess(1.0, 2.0)), Bernoulli(), family, capacity=64)
-    return Problem(kernel, None, _points(200, 6))
+    return Problem(kernel, jnp.ones((200, 1)), _points(200, 6))
 
 
 def _likelihood() -> FeatureLikelihood:

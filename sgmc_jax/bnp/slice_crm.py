@@ -32,8 +32,10 @@ from .hybrid.blocks import Blocks, Rows
 from .hybrid.features import LatentFeatures, from_seeds
 from .hybrid.kernel import HybridState, HybridSums, ModelKernel
 from .hybrid.rows import draw_entries
+from .hybrid.seeds import most_used
 
 _FEW_ROWS = 20  # a chain of more hardly ever leaves its first feature, in some dimensions
+_SLOTS = 32  # of the chains that find a start, so that it is the same for fewer slots and more
 _NUMBERS = 2**17  # entries of as many rows as are visited together on a CPU
 _MOST_NUMBERS = 2**27  # and elsewhere
 
@@ -66,8 +68,8 @@ class SliceModel(LatentFeatures):
             return None
         # a start is made by a collapsed chain, for which weights have to be integrated out
         if process is not None:
-            start = from_seeds(process, self.family, data, capacity)
-            return lambda key: self._own(start(key), process)
+            start = from_seeds(process, self.family, data, max(capacity, _SLOTS))
+            return lambda key: most_used(self._own(start(key), process), capacity)
         told = f"position=None begins with one feature, and {num} items may never leave it"
         warnings.warn(f"{told}: give features to begin with", stacklevel=2)
         return None
@@ -297,12 +299,11 @@ def slice_crm(
 
     State:
         `position = Dist(shared, local)` as of `slice_features`, but with a `mass` only if the
-        representation has one; `shared["series"]` has besides the `v`, `g` and `log_theta` of
-        every slot, which are part of the chain. So another kernel may move its features only if it
-        gives these their law: another series of the same measure does, but not `hybrid_features`,
-        which integrates weights out and goes with `slice_features`. `None`, to begin with, is one
-        feature that all items have; in `sample`, of 20 items or more, those that `BetaBernoulli(1)`
-        or, of counts, `GammaPoisson(1)` finds in a hundred of them.
+        representation has one; `shared["series"]` has besides the `v`, `g` and `log_theta` of each
+        slot, part of the chain. So another kernel may move its features only if it gives these
+        their law: another series of the same measure does, but not `hybrid_features`, which
+        integrates weights out and goes with `slice_features`. At first `None` is one feature of
+        all items; in `sample`, of 20 or more, what `BetaBernoulli(1)` or `GammaPoisson(1)` finds.
 
     Info:
         `active`, the number of features; `overflow`.

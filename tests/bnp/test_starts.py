@@ -104,6 +104,16 @@ def test_slices_of_a_few_items_have_their_features():
     assert np.all(own.info.active >= 4) and np.all(one.info.active == 1)
 
 
+@pytest.mark.full
+def test_slots_do_not_change_where_slices_begin(x64):
+    start = lambda n: slice_features(*FEATURES, capacity=n).starter(np.asarray(images(40)))(KEY)
+    few, some, many = (start(n).local["features"] for n in (4, 16, 64))
+    used = int(np.sum(many.any(axis=0)))
+    assert used >= 3 and not many[:, used:].any()
+    np.testing.assert_array_equal(few[:, :3], many[:, :3])
+    np.testing.assert_array_equal(some, many[:, :16])
+
+
 def test_a_start_of_arrays_of_numpy():
     """Each chain looks at items of its own."""
     starter = slice_features(*FEATURES).starter(np.asarray(images(20)))

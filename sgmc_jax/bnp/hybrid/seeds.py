@@ -34,6 +34,14 @@ def seeds(
     return Dist(shared, {"features": features.at[subset].set(local["features"])})
 
 
+def most_used(start: Dist, capacity: int) -> Dist:
+    """The features of a start, those that most items have first, in so many slots."""
+    features, parameters = start.local["features"], start.shared["parameters"]
+    order = jnp.argsort(-jnp.sum(features > 0, axis=0), stable=True)[:capacity]
+    shared = start.shared | {"parameters": jax.tree.map(lambda x: x[order], parameters)}
+    return Dist(shared, {"features": features[:, order]})
+
+
 @quick_jit
 def _best(key: Any, kernel: Hybrid, items: PyTree, num_chains: int, num_steps: int) -> HybridState:
     """The most probable of the chains' last states."""
