@@ -116,7 +116,7 @@ def test_slots_do_not_change_where_slices_begin():
 
 
 def test_a_start_of_arrays_of_numpy():
-    """Each chain looks at items of its own."""
+    """Where each chain looks at items of its own, it is traced; what it finds is seen above."""
     starter = slice_features(*FEATURES).starter(np.asarray(images(20)))
     start = jax.eval_shape(jax.vmap(starter), jax.random.split(KEY, 2))
     assert start.local["features"].shape == (2, 20, 16)
