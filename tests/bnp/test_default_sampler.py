@@ -12,6 +12,7 @@ from sgmc_jax.bnp import default_sampler, hybrid_mixture
 from tests.bnp.many_items import FEATURES, MIXTURE, TOPICS, documents, images, points, purity
 
 KEY = jax.random.key(0)
+BLOCKS = 6 if jax.default_backend() == "cpu" else 24
 
 
 def run(parts, data, num_steps, start="chosen", **args):
@@ -57,7 +58,7 @@ def test_features_are_found():
 @pytest.mark.parametrize(
     "parts, data, shards, said",
     [
-        (MIXTURE, points(1_200), 1, "6 blocks, 16 slots, one cluster"),
+        (MIXTURE, points(1_200), 1, f"{BLOCKS} blocks, 16 slots, one cluster"),
         (MIXTURE, points(7), 4, "4 blocks, 16 slots, one cluster"),
         (TOPICS, documents(120), 1, "5 blocks, 40 slots, 20 clusters"),
         (TOPICS, documents(3), 8, "8 blocks, 40 slots, 20 clusters"),

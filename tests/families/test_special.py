@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, exp1, gammaln
 
+from sgmc_jax import special
 from sgmc_jax.special import exponential_integral, log_rising_factorial
 
 X = np.array([1e-6, 1e-3, 0.5, 1.0, 7.3, 15.9, 16.0, 40.0, 1e3, 1e6])
@@ -29,6 +30,16 @@ def test_log_rising_factorial(dtype, rtol, x64):
     assert value.dtype == dtype
     np.testing.assert_allclose(value, expected, rtol=rtol, atol=10 * rtol)
     assert not np.any(value[:, 0])
+
+
+def test_no_rise_is_none_where_division_is_not_rounded(monkeypatch):
+    """As on a GPU, where z / z may be 1 - 6e-8."""
+    ratio = special._ratio
+    monkeypatch.setattr(special, "_ratio", lambda *args: tuple(1e-7 + x for x in ratio(*args)))
+    x = jnp.array([1e-3, 0.5, 3.0, 20.0, 1e6])
+    assert not np.any(log_rising_factorial(x, 0.0))
+    slopes = jax.vmap(jax.grad(log_rising_factorial, (0, 1)), (0, None))(x, 0.0)
+    np.testing.assert_allclose(slopes, [np.zeros(5), digamma(x)], rtol=1e-5, atol=1e-6)
 
 
 def test_what_the_difference_of_logarithms_gets_wrong():
