@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 TOO_HOT = 0.2  # the excess of the temperature from which on a run is remarked upon
@@ -27,7 +28,7 @@ def means(info: Any, name: str, axes: Sequence[str], least: int = 1) -> list[flo
     """The means of the values of a field, kernel by kernel, where there are `least` at least."""
     by_kernel = [x if "kernel" in axes else x[None] for x in values_of(info, name)]
     finite = [x[np.isfinite(x)] for stack in by_kernel for x in stack]
-    return [float(x.mean()) for x in finite if x.size >= least]
+    return [float(x.mean(dtype=np.float64)) for x in finite if x.size >= least]
 
 
 def remarks(info: Any, axes: Sequence[str], each: int = 1) -> list[str]:
@@ -60,7 +61,7 @@ def remarks(info: Any, axes: Sequence[str], each: int = 1) -> list[str]:
         said += _chains_that_stand(info, axes, -(-_FEW_OF_A_CHAIN // each))
     for energies in (x[np.isfinite(x)] for x in values_of(info, "energy")):
         size = float(np.median(np.abs(energies))) if energies.size else 0.0
-        blur = size * float(np.finfo(energies.dtype).eps)
+        blur = size * float(jnp.finfo(energies.dtype).eps)
         if blur > _BLURRED:
             said.append(
                 f"energies of {size:.1g} are known to {blur:.1g} nats in {energies.dtype}, and so "
@@ -75,10 +76,12 @@ def _chains_that_stand(info: Any, axes: Sequence[str], least: int) -> list[str]:
     all hides it."""
     for x in values_of(info, "acceptance") if "chain" in axes else ():
         draws = np.moveaxis(x, axes.index("chain"), 0)
-        draws = draws[..., None] if draws.ndim < len(axes) else draws  # of a run that keeps a mean
+        # the rest is draws, of a run that keeps a mean one, and what `repeat` has made in each
+        draws = draws.reshape(*draws.shape[: 1 + ("kernel" in axes)], -1)
         if draws.shape[-1] < least:
             continue
-        rates = np.nan_to_num(draws.mean(-1), nan=1.0).reshape(len(draws), -1).min(-1)
+        rates = np.nan_to_num(draws.mean(-1, dtype=np.float64), nan=1.0)
+        rates = rates.reshape(len(draws), -1).min(-1)
         if rates.min() < REFUSED <= rates.max():
             return [
                 f"of the proposals of chain {rates.argmin()} {rates.min():.1%} are accepted, "

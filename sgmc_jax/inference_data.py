@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -92,7 +93,7 @@ def _statistics(stats: dict[str, np.ndarray], num_axes: int) -> dict[str, np.nda
     errors = [x for name, x in stats.items() if name.split(".")[-1] == "energy_error"]
     stats = {_renamed(name): x for name, x in stats.items()}
     if errors:
-        each = [x.reshape(*x.shape[:num_axes], -1).max(axis=-1) for x in errors]
+        each = [x.max(axis=tuple(range(num_axes, x.ndim))) for x in errors]
         stats["diverging"] = np.any([x > _DIVERGED for x in each], axis=0)
     return stats
 
@@ -108,9 +109,11 @@ def _densities(
     """The log posterior density of each draw, and the log likelihood of each item, if it has any:
     the rows of a series are none."""
     lead = jax.tree.leaves(trace)[0].shape[:num_axes]
-    flat = jax.tree.map(lambda x: jnp.asarray(x).reshape(-1, *x.shape[num_axes:]), trace)
+    flat = jax.tree.map(
+        lambda x: jnp.asarray(x).reshape(math.prod(lead), *x.shape[num_axes:]), trace
+    )
     lp, items = whole(_mapped(model, flat, data))
-    return lp.reshape(lead), None if items is None else items.reshape(*lead, -1)
+    return lp.reshape(lead), None if items is None else items.reshape(*lead, *items.shape[1:])
 
 
 @eqx.filter_jit

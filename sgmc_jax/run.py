@@ -59,6 +59,9 @@ class RunInfo(NamedTuple):
 class Moments(NamedTuple):
     """Streaming moments: the mean, the variance, and the sum of the weights (step sizes).
 
+    Where nothing weighs, in a chain that has stopped before its first draw, both are NaN. Over
+    chains, `np.nansum(weight * mean) / np.sum(weight)`.
+
     Example:
         >>> import jax, jax.numpy as jnp
         >>> from sgmc_jax import draw, sample
@@ -261,7 +264,7 @@ class Run(eqx.Module):
         leaves = self.reported(model)
         if not leaves:
             raise ValueError("summary needs scalars, but the draws are of items and slots alone")
-        num_draws = next(iter(leaves.values())).shape[1]
+        num_chains, num_draws = next(iter(leaves.values())).shape[:2]
         if num_draws < 4:
             raise ValueError(f"summary needs at least 4 draws, got {num_draws}")
         names = tuple(scalars(leaves))
@@ -280,7 +283,7 @@ class Run(eqx.Module):
             (
                 *([_BEHIND.format(call="summary(model)")] if behind else []),
                 *remarks(info, self.axes, self.thin),
-                *convergence(names, columns, stopped.size),
+                *convergence(names, columns, num_chains),
             ),
         )
 

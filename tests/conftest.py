@@ -47,7 +47,12 @@ from tests.laws import moments  # noqa: E402
 
 collect_ignore = ["soak.py", "strip_notebooks.py"]  # programs of their own
 if _devices == "1":  # those that make engines of several as they are read
-    collect_ignore += ["engines", "bnp/test_starts.py", "test_chains_at_once.py", "test_compiler.py"]
+    collect_ignore += [
+        "engines",
+        "bnp/test_starts.py",
+        "test_chains_at_once.py",
+        "test_compiler.py",
+    ]
 
 _ROOM = 3_000.0  # MiB of programs
 _most = _ROOM

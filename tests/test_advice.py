@@ -2,6 +2,7 @@
 
 import warnings
 from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -191,6 +192,11 @@ def test_one_kernel_of_a_stack_is_told_of():
     assert table.acceptance_rate < 0.1 and any("are accepted" in r for r in table.remarks)
 
 
+class NamedInfo(NamedTuple):
+    acceptance: np.ndarray
+    energy: np.ndarray | None
+
+
 NO_DRAWS = {"acceptance": np.zeros((8, 0)), "energy": None}
 
 
@@ -214,6 +220,29 @@ def test_one_chain_that_stands_is_told_of(reduce):
         both = {"num_steps": 300, "num_chains": 2, "position_axis": None, "reduce": reduce}
         sample(jax.random.key(0), kernel, jnp.array(80.0), None, **both)
     assert not any("others" in str(warning.message) for warning in said)
+
+
+def test_one_chain_that_stands_in_a_repeat_is_told_of():
+    """By all its proposals: of 20 draws of 30 each, and not by a single draw that accepts few."""
+    acceptance = np.full((3, 20, 30), 0.9)
+    acceptance[1, 4] = 0.0
+    steps = lambda x: [NamedInfo(x, None)]
+    assert remarks(steps(acceptance), ("chain", "draw")) == []
+    assert remarks(steps(np.tile(acceptance, (1, 1, 9))), ("chain", "draw")) == []
+    acceptance[1] = 0.01
+    (said,) = remarks(steps(acceptance), ("chain", "draw"))
+    assert said.startswith("of the proposals of chain 1 1.0% are accepted")
+    kernels = np.stack([np.full_like(acceptance, 0.9), acceptance])
+    (said,) = remarks(steps(kernels), ("kernel", "chain", "draw"))
+    assert said.startswith("of the proposals of chain 1 1.0% are accepted")
+
+
+def test_energies_in_bfloat16_are_told_and_nothing_is_lost():
+    kernel = hmc(Minibatch(FunctionModel(lambda x: -1e3 - 0.5 * x @ x), Full()), 0.3, 3)
+    start = jnp.zeros(2, jnp.bfloat16)
+    with pytest.warns(UserWarning, match="nats in bfloat16"):
+        run = sample(jax.random.key(0), kernel, start, None, num_steps=20)
+    assert run.trace.shape == (20, 2) and "bfloat16" in run.summary().remarks[0]
 
 
 def test_a_step_of_size_zero_heats_nothing():

@@ -258,6 +258,21 @@ def test_a_thermostat_is_no_friction_of_another_sampler(same, monkeypatch):
     assert (abs(variance - 1) < 0.1) != same
 
 
+def test_a_chain_that_stopped_goes_on_towards_another_target():
+    """From where it last was finite; towards its own it stays, and is told so."""
+    normal = lambda most: Minibatch(
+        FunctionModel(lambda x: -0.5 * x**2 * jnp.where(x < most, 1.0, jnp.nan)), Full()
+    )
+    args = {"num_steps": 100, "num_chains": 2, "position_axis": 0}
+    with pytest.warns(UserWarning, match="chain 1 at step 0: its step size may be too large"):
+        first = sample(KEY, sgld(normal(1e2), 0.3), jnp.array([0.0, 5e2]), None, **args)
+    with pytest.warns(UserWarning, match="chain 1 at step 0 of an earlier run, and stays so"):
+        same = sample(KEY, sgld(normal(1e2), 0.1), first, None, num_steps=100)
+    assert same.stopped.tolist() == [-1, 0] and np.ptp(same.trace[1]) == 0
+    other = sample(KEY, sgld(normal(1e3), 0.3), first, None, num_steps=100)
+    assert other.stopped.tolist() == [-1, -1] and np.abs(other.trace[:, -1]).max() < 6
+
+
 def test_other_numbers_of_chains_are_refused():
     half = sample(KEY, anchored(0.0), jnp.zeros(()), Y, num_steps=5, num_chains=4)
     with pytest.raises(ValueError, match="num_chains must be 4, those of the run.*got 8"):

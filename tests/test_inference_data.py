@@ -1,6 +1,7 @@
 """What ArviZ is given: names, coordinates, densities and further groups."""
 
 import sys
+import warnings
 from types import SimpleNamespace
 
 import equinox as eqx
@@ -87,6 +88,22 @@ def test_one_of_several_steps_that_explodes_is_enough():
     errors = np.array([[[0.1, 2e3, 0.3], [0.2, 0.1, 999.0]]])  # chain, draw, and the step in it
     found = inference_data._statistics({"kernel.energy_error": errors}, 2)["diverging"]
     np.testing.assert_array_equal(found, [[True, False]])
+
+
+def test_a_run_without_draws_has_groups_without_any():
+    """As one that was interrupted in its burn-in."""
+    model = FunctionModel(lambda x: -0.5 * x @ x, lambda x, y: -0.5 * jnp.sum((x - y) ** 2))
+    kernel, y = hmc(Minibatch(model, Full()), 0.3, 3), jnp.zeros((5, 2))
+    args = {"num_steps": 4, "thin": 9, "num_chains": 2, "position_axis": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = sample(jax.random.key(0), kernel, jnp.zeros(2), y, **args).to_arviz(model, y)
+    assert made.posterior["x"].shape == (2, 0, 2) and made.log_likelihood["items"].shape == (
+        2,
+        0,
+        5,
+    )
+    assert made.sample_stats["diverging"].shape == made.sample_stats["lp"].shape == (2, 0)
 
 
 def test_coordinates_and_further_groups():

@@ -21,6 +21,7 @@ import pytest
 
 from sgmc_jax import (
     Collective,
+    Full,
     FunctionModel,
     Given,
     Kernel,
@@ -190,6 +191,27 @@ def test_moments_of_kernels_in_turn_are_weighted_by_their_step_sizes(name):
     mean = jax.tree.map(lambda x: np.average(x, axis=0, weights=weight), draws)
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), moments.mean, mean)
     np.testing.assert_allclose(moments.weight, weight.sum(), rtol=1e-5)
+
+
+def test_a_chain_without_a_draw_has_no_moments():
+    """It stopped in its burn-in, or the run ended there: 0 would pass for a mean."""
+    starts = {"a": jnp.array([[5.0], [505.0]]), "b": jnp.zeros(2)}
+    model = FunctionModel(lambda x: -0.25 * jnp.sum((x["a"] - 5) ** 4) - 0.5 * x["b"] ** 2)
+    args = {"num_chains": 2, "position_axis": 0, "reduce": True}
+    with pytest.warns(UserWarning, match="1 of 2 chains"):
+        run = sample(
+            KEY,
+            sgld(Minibatch(model, Full()), 0.01),
+            starts,
+            None,
+            num_steps=90,
+            burn_in=50,
+            **args,
+        )
+    mean, variance, weight = run.trace
+    assert weight.tolist() == [40, 0]
+    for x in jax.tree.leaves((mean, variance)):
+        assert np.isfinite(x[0]).all() and np.isnan(x[1]).all()
 
 
 def test_reduce_takes_a_function():

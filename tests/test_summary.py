@@ -256,6 +256,13 @@ def test_what_passes_without_a_remark():
     assert any("effective draws" in remark for remark in remarked(volatile))
 
 
+def test_kernels_are_no_chains():
+    """Ten of one chain each need a hundred effective draws, as one does."""
+    x = np.random.default_rng(1).normal(size=(10, 1, 250)).astype(np.float32)
+    made = run_of({"a": x}, ("kernel", "chain", "draw"), lead=(10, 1)).summary()
+    assert made.remarks == () and len(made.names) == 10
+
+
 def test_a_summary_is_its_table():
     made = run_of().summary()
     assert repr(made) == str(made)

@@ -37,7 +37,7 @@ def map_draws(fn: Callable[[Float[Array, "chain draw ..."]], Float[Array, "..."]
 
 def _check_draws(x: Any, name: str) -> Float[Array, "chain draw ..."]:
     try:
-        x = jnp.asarray(unwrapped(x))
+        x = jnp.asarray(near_zero(unwrapped(x), 2))
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{name} must be an array of draws, got {type(x).__name__}") from error
     if jnp.issubdtype(x.dtype, jnp.complexfloating):
@@ -47,6 +47,17 @@ def _check_draws(x: Any, name: str) -> Float[Array, "chain draw ..."]:
     if x.shape[0] < 1 or x.shape[1] < 4:
         raise ValueError(f"{name} needs at least 1 chain and 4 draws, got shape {x.shape}")
     return x.astype(float_dtype(x))
+
+
+def near_zero(x: Any, num_axes: int) -> Any:
+    """Double precision, where JAX would round it, less its first draw: digits that all draws have
+    in common are lost, and not those in which they differ."""
+    if not isinstance(x, np.ndarray) or x.dtype != np.float64 or not x.size:
+        return x
+    if jax.dtypes.canonicalize_dtype(x.dtype) == x.dtype:
+        return x
+    first = x[(slice(0, 1),) * num_axes]
+    return x - np.where(np.isfinite(first), first, 0.0)
 
 
 def float_dtype(*arrays: Shaped[Array, "..."]) -> Any:

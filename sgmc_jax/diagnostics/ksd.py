@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -13,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .. import _checks
 from ..arrays import product, squared_distances
-from ._ranks import float_dtype
+from ._ranks import float_dtype, near_zero
 
 _DEFAULT_BLOCK = 512
 _FEW = 16  # draws that nobody takes a discrepancy of
@@ -79,7 +80,9 @@ def ksd(
         (2021), eq. 13, for "coordinate". Their cross terms are printed with a sign that does not
         vanish on the target; the signs above do.
     """
-    x, s = _matrix(positions, "positions"), _matrix(scores, "scores")
+    # of positions differences alone count, of scores every digit
+    x = _matrix(positions, "positions", lambda leaf: near_zero(leaf, 1))
+    s = _matrix(scores, "scores")
     _check_match(positions, scores)
     _warn_of_chains(positions, len(x))
     _check_options(c, beta, kind, statistic, block_size, len(x))
@@ -207,11 +210,11 @@ def _default_block(count: int) -> int:
     return math.ceil(count / math.ceil(count / _DEFAULT_BLOCK))
 
 
-def _matrix(tree: Any, name: str) -> Float[Array, "k d"]:
-    """Ravel every draw of a pytree with a leading draw axis."""
+def _matrix(tree: Any, name: str, change: Callable = lambda leaf: leaf) -> Float[Array, "k d"]:
+    """Ravel every draw of a pytree with a leading draw axis, each leaf changed before."""
     leaves = jax.tree_util.tree_leaves(tree)
     try:
-        leaves = [jnp.asarray(_checks.unwrapped(leaf)) for leaf in leaves]
+        leaves = [jnp.asarray(change(_checks.unwrapped(leaf))) for leaf in leaves]
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(f"{name} must be a pytree of arrays") from error
     shapes = [leaf.shape for leaf in leaves]

@@ -98,10 +98,10 @@ class Chains:
         if not changed:
             self._begin_at(run.state, run.stopped)
             return
-        # what the states hold besides their positions is of another target
-        seen = self._put_seen(run.state.position, run.stopped)
+        # what the states hold besides their positions is of another target, as is what stopped them
+        (position,) = self._put_seen(run.state.position)
         rest = (self.index, self.first_data, self.roots, np.int32(run.num_steps))
-        self.carry, self.template = self._programs().anew(self._params, *seen, *rest)
+        self.carry, self.template = self._programs().anew(self._params, position, *rest)
         self._plan_buffers()
 
     def _put_seen(self, *seen: PyTree) -> PyTree:

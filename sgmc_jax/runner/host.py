@@ -16,7 +16,7 @@ from ..advice import remarks
 from ..arrays import over_rows
 from ..checkpoint import Checkpoint
 from ..contract import slot_infos
-from ..run import Run, RunInfo
+from ..run import Moments, Run, RunInfo
 from ..transformed import holds_supports
 from .chains import Chains, as_saved
 from .draws import Draws
@@ -205,17 +205,18 @@ class Host:
         if np.any(stopped >= 0):
             axes = self.chains.layout.axes
             self.processes.agreed = True  # all see the same chains
-            raise FloatingPointError(_stopped_message(stopped, axes, self.source))
+            raise FloatingPointError(self._stopped_message(stopped, axes))
 
     def result(self) -> Run:
         """What the run has left so far."""
         carry, axes = self.chains.seen(), self.chains.layout.axes
         stopped = np.asarray(carry.stopped)
         if np.any(stopped >= 0):
-            warnings.warn(_stopped_message(stopped, axes, self.source), stacklevel=4)
+            warnings.warn(self._stopped_message(stopped, axes), stacklevel=4)
         positions, each = self.chains.plan.record is record_position, self.chains.plan.thin
         if self.chains.plan.reduce is not None:
             trace, info = jax.tree.map(np.asarray, (carry.moments.moments, carry.info))
+            trace = _of_draws(trace)
             each = max(1, self.num_steps - self.burn_in)
         else:
             self._make_room()  # where an interrupt came just after chains had grown
@@ -243,18 +244,33 @@ class Host:
         made = self.burn_in + (np.arange(self.draws.count) + 1) * self.chains.plan.thin
         return (stopped[..., None] < 0) | (made <= stopped[..., None])
 
+    def _stopped_message(self, stopped: np.ndarray, axes: tuple[str, ...]) -> str:
+        flat = np.atleast_1d(stopped)
+        where = tuple(int(i) for i in np.argwhere(flat >= 0)[0])
+        names = axes[:-1] or ("chain",)
+        first = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
+        why = ": its step size may be too large"
+        if flat[where] < self.origin:
+            why = " of an earlier run, and stays so: give its position as a start"
+        elif isinstance(self.source, Stream):  # of which the first batch alone has been looked at
+            why += ", or its batch unfit"
+        return (
+            f"{int(np.sum(flat >= 0))} of {flat.size} chains became non-finite; {first} at step "
+            f"{int(flat[where])}{why}"
+        )
 
-def _stopped_message(stopped: np.ndarray, axes: tuple[str, ...], source: Resident | Stream) -> str:
-    flat = np.atleast_1d(stopped)
-    where = tuple(int(i) for i in np.argwhere(flat >= 0)[0])
-    names = axes[:-1] or ("chain",)
-    first = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
-    # of a stream the first batch alone has been looked at
-    batch = ", or its batch unfit" if isinstance(source, Stream) else ""
-    return (
-        f"{int(np.sum(flat >= 0))} of {flat.size} chains became non-finite; {first} at step "
-        f"{int(flat[where])}: its step size may be too large{batch}"
-    )
+
+def _of_draws(moments: Moments) -> Moments:
+    """Without a mean and a variance where no draw counts."""
+    nothing = moments.weight == 0
+
+    def told(x: np.ndarray) -> np.ndarray:
+        x = np.array(x)
+        x[nothing] = np.nan
+        return x
+
+    mean, variance = jax.tree.map(told, (moments.mean, moments.variance))
+    return Moments(mean, variance, moments.weight)
 
 
 def _leave_drawn(host: Host, error: Any) -> None:

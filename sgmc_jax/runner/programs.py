@@ -224,7 +224,7 @@ def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Progr
         carry, template = begin(static.kernel(params), place(state, plan), shard(data))
         return carry._replace(stopped=stopped), template
 
-    def anew(params, position, stopped, chain, data, roots, num_steps):
+    def anew(params, position, chain, data, roots, num_steps):
         kernel, data = static.kernel(params), shard(data)
         key = jax.random.fold_in(root(roots.init, chain, plan.impl), _ANEW - num_steps)
         keys = as_keys(key)._replace(count=num_steps)  # what follows a schedule begins there
@@ -235,8 +235,7 @@ def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Progr
                 raise
             # an `init` of one's own may take its key for one of JAX's
             state = kernel.init(key, place(position, plan), data)
-        carry, template = begin(kernel, state, data)
-        return carry._replace(stopped=stopped), template
+        return begin(kernel, state, data)
 
     def chunk(params, carry, chain, data, roots, span):
         def of_step(i: Any) -> PyTree:
@@ -254,7 +253,7 @@ def programs(static: Static, plan: Plan, layout: Layout, stacked: bool) -> Progr
     return Programs(
         init=layout.compile(init, _PARAMS, position, _CHAIN, _DATA, _SAME),
         restart=layout.compile(restart, _PARAMS, _SEEN, _SEEN, _DATA),
-        anew=layout.compile(anew, _PARAMS, _SEEN, _SEEN, _CHAIN, _DATA, _SAME, _SAME),
+        anew=layout.compile(anew, _PARAMS, _SEEN, _CHAIN, _DATA, _SAME, _SAME),
         chunk=layout.compile(chunk, _PARAMS, _CARRY, _CHAIN, _DATA, _SAME, _SAME),
         unload=layout.compile(unload, _CARRY),
         load=layout.compile(load, _SEEN),

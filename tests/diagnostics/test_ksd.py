@@ -190,3 +190,10 @@ def test_chains_are_no_draws():
         ksd(z.reshape(-1, 3), -z.reshape(-1, 3))
         ksd({"matrix": np.ones((20, 3, 2))}, {"matrix": np.ones((20, 3, 2))})
         ksd(X, -X)
+
+
+def test_digits_that_all_positions_share_are_not_rounded():
+    """Double precision of numpy, which JAX takes in single; of scores every digit counts."""
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    np.testing.assert_allclose(ksd(x + 1e9, -x), ksd(x, -x), rtol=1e-5)
+    assert not np.allclose(ksd(x, 1 - x), ksd(x, -x), rtol=0.1)

@@ -1,12 +1,14 @@
 """R-hat against arviz-stats, and its edge cases."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 
-from sgmc_jax.diagnostics import rhat
+from sgmc_jax.diagnostics import ess, rhat
 
 try:
     from jax import enable_x64
@@ -92,3 +94,13 @@ def test_a_parameter_that_is_not_finite_is_nan_and_alone():
 def test_bad_input_is_named(x, error, message):
     with pytest.raises(error, match=message):
         rhat(x)
+
+
+@pytest.mark.parametrize("diagnostic", [rhat, ess, partial(ess, kind="mean")])
+def test_digits_that_all_draws_share_are_not_rounded(diagnostic):
+    """Double precision of numpy, which JAX takes in single."""
+    x = normal((4, 500, 2)).cumsum(1)
+    for far in (1e12, [0.0, -1e9]):
+        np.testing.assert_allclose(diagnostic(x + far), diagnostic(x), rtol=1e-3)
+    x[0, 0, 0] = np.inf
+    assert np.isnan(diagnostic(x + 1e12)).tolist() == [True, False]
