@@ -72,7 +72,7 @@ class SplittingInfo(NamedTuple):
     variance, and h^2 L / 4 to the former, in a word like ABOBA without any in the position.
     (Thermostats hold the kinetic temperature at T.) It is `None` where there is no such number: of
     `scir`, `sgrld_simplex` and `geometric_ornstein_uhlenbeck`, and of a `recipe` with a curl or an
-    energy.
+    energy. `weight`, in averages, is a scheduled step size, but 0 while a scheduled temperature is.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -88,6 +88,7 @@ class SplittingInfo(NamedTuple):
     step_size: Any = None
     clipped: Any = None
     excess_temperature: Any = None
+    weight: Any = None
 
 
 class Splitting(Kernel):
@@ -166,11 +167,10 @@ class Splitting(Kernel):
         position, keys = _tree.strong(position), as_keys(key)
         count = jnp.asarray(0 if keys.count is None else keys.count, jnp.int32)
         init_key, momentum_key = jax.random.split(keys.noise)
-        momentum, temperature = None, self._temperature(count)
+        momentum = temperature = None
         if any(piece.uses_momentum for piece in self.pieces.values()):
+            temperature = self._temperature(count)
             momentum = self._draw_momentum(momentum_key, position, temperature)
-        else:
-            temperature = None
         auxiliary = auxiliaries(self.pieces, position)
         estimator = self.grad.init(init_key, position, data)
         state = SplittingState(position, momentum, auxiliary, None, estimator, count, temperature)
@@ -192,10 +192,8 @@ class Splitting(Kernel):
         return self.word, kinds, self.grad, self.space, self.temperature
 
     def _heated(self, state: SplittingState) -> SplittingState:
-        """The state at this kernel's temperature: the law of v / sqrt(T) knows no other block.
-
-        A momentum at T = 0 has no law to scale, and stays.
-        """
+        """The state at this kernel's temperature: the law of v / sqrt(T) knows no other block, and
+        a momentum at T = 0, which has no law to scale, stays."""
         if state.momentum is None:
             return state
         now = self._temperature(state.count)
@@ -236,7 +234,9 @@ class Splitting(Kernel):
         phase, gradient, estimator, heat = self._run(keys, state, data, h, count)
         scheduled = h if callable(self.step_size) else None
         clipped = add_counts(phase.clipped, None if gradient is None else gradient.clipped)
-        excess = _excess(phase, heat, self._temperature(count))
+        temperature = self._temperature(count)
+        hot = jnp.where(temperature > 0, 1.0 if scheduled is None else h, 0.0)
+        weight = hot if callable(self.temperature) else scheduled
         following = jnp.asarray(count + 1, state.count.dtype)
         state = SplittingState(
             position=phase.position,
@@ -247,7 +247,8 @@ class Splitting(Kernel):
             count=following,
             temperature=None if phase.momentum is None else self._temperature(following),
         )
-        return state, SplittingInfo(_norm(gradient), scheduled, clipped, excess)
+        excess = _excess(phase, heat, temperature)
+        return state, SplittingInfo(_norm(gradient), scheduled, clipped, excess, weight)
 
     def _run(
         self, keys: Keys, state: SplittingState, data: Data, h: Float[Array, ""], count: Any
@@ -292,7 +293,7 @@ class Splitting(Kernel):
         return _tree.all_finite((state.position, state.momentum))
 
     def weight(self, info: SplittingInfo, state: SplittingState) -> Float[Array, "..."] | None:
-        return info.step_size
+        return info.weight
 
     def check(self, position: Position, data: Data) -> None:
         _checks.real_position(position)

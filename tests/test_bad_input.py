@@ -366,6 +366,12 @@ PARTS = [
         "OnlyEstimates does not tell its prior",
         TypeError,
     ),
+    Case("AllReduce twice", lambda: AllReduce(AllReduce(GRAD)), "inner must not sum over shards"),
+    Case(
+        "AllReduce around a centre",
+        lambda: AllReduce(ControlVariate(AllReduce(GRAD), ZERO)),
+        "inner must not sum over shards",
+    ),
     Case("AllReduce of no estimator", lambda: AllReduce(MODEL), "inner must be an est", TypeError),
     Case("centred on nothing", lambda: ControlVariate(MODEL, ZERO), "inner must be an", TypeError),
     Case("svrg of no estimator", lambda: SVRG(MODEL, 3), "inner must be an estimator", TypeError),

@@ -226,7 +226,24 @@ SUMS = [
         lambda: trace(draw(lambda key, data: 0.5 + ZERO), jnp.zeros(2, int)),
         "draw's function must return the position's dtype, int32, got float32",
     ),
+    Case(
+        "draw labels as truths",
+        lambda: trace(draw(lambda key, data: jnp.arange(2)), jnp.zeros(2, bool)),
+        "the position's dtype, bool, got int32: start from a position of int32",
+    ),
+    Case(
+        "draw labels in a byte",
+        lambda: trace(draw(lambda key, data: jnp.arange(2)), jnp.zeros(2, jnp.uint8)),
+        "the position's dtype, uint8, got int32",
+    ),
 ]
+
+
+@pytest.mark.parametrize("kind", [bool, jnp.uint8, jnp.int16, int, float])
+def test_a_draw_of_few_bits_fits_more_of_them(kind):
+    state, _ = trace(draw(lambda key, data: jnp.ones(2, bool)), jnp.zeros(2, kind))
+    assert state.position.dtype == jnp.zeros(2, kind).dtype
+    trace(draw(lambda key, data: jnp.ones(2, jnp.uint8)), jnp.zeros(2, int))
 
 
 @pytest.mark.parametrize("case", [*MODELS, *LINEAR, *SUMS], ids=lambda case: case.name)

@@ -45,12 +45,16 @@ class Draw(Kernel):
 
 
 def _as_leaf(value: Any, leaf: Any) -> Shaped[Array, "..."]:
-    """`value` in the dtype of the position's leaf, unless that would drop fractions."""
+    """`value` in the dtype of the position's leaf, unless that would make other numbers of it."""
     kind, dtype = jnp.result_type(value), jnp.result_type(leaf)
-    if jnp.issubdtype(kind, jnp.inexact) and not jnp.issubdtype(dtype, jnp.inexact):
+    exact = not jnp.issubdtype(dtype, jnp.inexact)
+    fractions = exact and jnp.issubdtype(kind, jnp.inexact)
+    # labels as truths, or in a byte
+    if fractions or (exact and dtype.itemsize < 4 and jnp.result_type(value, dtype) != dtype):
+        other = "a floating position" if fractions else f"a position of {kind}"
         raise TypeError(
-            f"draw's function must return the position's dtype, {dtype}, got {kind}: start from a "
-            "floating position"
+            f"draw's function must return the position's dtype, {dtype}, got {kind}: start from "
+            f"{other}"
         )
     return jnp.asarray(value, dtype)
 

@@ -10,7 +10,7 @@ from jaxtyping import PyTree
 from .. import _checks
 from .._estimators import BatchEstimator, Estimate
 from .._types import Data, Key, Position, as_keys
-from ..collective import Collective, PerShard
+from ..collective import Collective, PerShard, holds_collective
 from .wrapper import Wrapper
 
 
@@ -28,7 +28,7 @@ class AllReduce(Wrapper, BatchEstimator):
 
     Raises:
         TypeError: if the estimator is no `BatchEstimator`, such as `SVRG`.
-        ValueError: if it has an anchor of all items.
+        ValueError: if it has an anchor of all items, or sums over shards itself.
 
     Example: two shards of a sum, each of which has all of it.
         >>> import jax, jax.numpy as jnp
@@ -56,6 +56,11 @@ class AllReduce(Wrapper, BatchEstimator):
             raise ValueError(
                 "inner must have no anchor, a sum over all items, of which a shard has some: put "
                 "it outside, ControlVariate(AllReduce(...), centre, anchor)"
+            )
+        if holds_collective(self.inner):
+            raise ValueError(
+                "inner must not sum over shards itself, or items would count once for each shard: "
+                "let one AllReduce be enough"
             )
 
     @property

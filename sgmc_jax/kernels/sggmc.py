@@ -61,17 +61,17 @@ def sggmc(
             where it is not known, let `grad` be an `EmpiricalFisher`. All of it must be less than
             the sampler's noise, on a curved space what is normal to it too.
         word: `"ABOBA"`, with one gradient a step; `"AFBNFA"`, the paper's; or any other over these
-            letters and E (see `sghmc`) with A, one of B and E, and one of O, E, R or F and N.
+            letters and E (see `sghmc`) with A, B or E, and one of O, E, R or F and N.
 
     Returns:
         A kernel with `SplittingState` and `SplittingInfo`.
 
     Raises:
-        ValueError: if a number is out of its range; if the word lacks one of these, and another law
-            would be sampled; if the friction is a matrix that is not square,
-            symmetric and positive definite, not over the position (at `sample`'s door), or on a
-            space whose metric is not that of its embedding; if the noise covariance exceeds the
-            sampler's noise or cannot be subtracted.
+        ValueError: if a number is out of its range; if the word lacks one of these, or has both B
+            and E, or one of F and N alone, and another law would be sampled; if the friction is a
+            matrix that is not square, symmetric and positive definite, not over the position (at
+            `sample`'s door), or on a space whose metric is not that of its embedding; if the noise
+            covariance exceeds the sampler's noise or cannot be subtracted.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -102,7 +102,10 @@ def sggmc(
     pieces = {"A": GeodesicFlow(), "B": GradientKick(), **letters}
     kernel = Splitting(word, pieces, grad, step_size, as_space(space), temperature=temperature)
     cold = _checks.certainly(lambda T: T == 0, temperature)  # without noise it searches a mode
-    check_dynamics(word, "A", "B E", *(() if cold else ("O E R F+N",)))
+    if cold:
+        check_dynamics(word, "A", "B E")
+    else:
+        check_dynamics(word, "A", "B E", "O E R F+N", together="FN")
     return kernel
 
 

@@ -82,12 +82,18 @@ class NumpyroDensity(Model):
 
     def terms(self, position: Position, items: PyTree) -> tuple[Float[Array, ""], Any]:
         """The log density of all other sites, and of each item."""
+        others, own = self.by_site(position, items)
+        prior = sum((jnp.sum(x) for x in others.values()), jnp.zeros(()))
+        return prior, sum((self._per_item(x) for x in own.values()), jnp.zeros(()))
+
+    def by_site(self, position: Position, items: PyTree) -> tuple[dict[str, Array], ...]:
+        """The log densities of the sites of the prior, and of those of items."""
         given = eqx.combine(self.fixed, thawed(self.static)) | (items or {})
         rows = leading_axis(items, "data") if items else None
         found = log_probs(self.function, self.sites, given, rows, position)
-        own = () if self.sites is None else self.sites.sites
-        prior = sum((jnp.sum(x) for name, x in found.items() if name not in own), jnp.zeros(()))
-        return prior, sum((self._per_item(found[name]) for name in own), jnp.zeros(()))
+        names = () if self.sites is None else self.sites.sites
+        others = {name: x for name, x in found.items() if name not in names}
+        return others, {name: found[name] for name in names}
 
     def _per_item(self, log_prob: Real[Array, "..."]) -> Real[Array, " n"]:
         """Summed over all axes but that of the items."""
@@ -108,17 +114,17 @@ def check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
     some = jax.tree.map(lambda x: x[:_SOME], rows)
     logliks_of = lambda part: density.terms(point, jax.tree.map(lambda x: x[part], some))[1]
     try:
-        prior, logliks = density.terms(point, some)
+        prior, logliks = density.by_site(point, some)[0], density.terms(point, some)[1]
         # the first row stands at its own place beside any others, also alone
         last, turned = logliks_of(slice(-1, None)), logliks_of(slice(None, None, -1))
-        blank = density.logprior(point)
+        blank = density.by_site(point, density.blank())[0]
         if jnp.shape(logliks) != (leading_axis(some),) or jnp.shape(last) != (1,):
             raise ValueError(f"the items' log likelihoods have the shape {jnp.shape(logliks)}")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"model must run on any number of rows of {', '.join(rows)}: {error}"
         ) from error
-    if _differ(prior, blank):
+    if any(_differ(prior[name], blank[name]) for name in prior):  # in a sum of many it would drown
         raise ValueError(
             f"model must have a prior that does not depend on the rows of {', '.join(rows)}; give "
             "what it needs of them as another argument"
@@ -131,9 +137,9 @@ def check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
 
 
 def _differ(x: Float[Array, "..."], y: Float[Array, "..."]) -> bool:
-    both = np.isfinite(x) & np.isfinite(y)
-    if not np.array_equal(np.isfinite(x), np.isfinite(y)):
+    if not np.array_equal(np.isfinite(x), np.isfinite(y)):  # nor if their shapes differ
         return True
+    both = np.isfinite(x)
     return not np.allclose(np.asarray(x)[both], np.asarray(y)[both], _ROUNDING, _ROUNDING)
 
 

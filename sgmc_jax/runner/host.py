@@ -203,16 +203,15 @@ class Host:
     def _raise_stopped(self) -> None:
         stopped = self.chains.stopped()
         if np.any(stopped >= 0):
-            axes = self.chains.layout.axes
             self.processes.agreed = True  # all see the same chains
-            raise FloatingPointError(self._stopped_message(stopped, axes))
+            raise FloatingPointError(_stopped_message(self, stopped))
 
     def result(self) -> Run:
         """What the run has left so far."""
         carry, axes = self.chains.seen(), self.chains.layout.axes
         stopped = np.asarray(carry.stopped)
         if np.any(stopped >= 0):
-            warnings.warn(self._stopped_message(stopped, axes), stacklevel=4)
+            warnings.warn(_stopped_message(self, stopped), stacklevel=4)
         positions, each = self.chains.plan.record is record_position, self.chains.plan.thin
         if self.chains.plan.reduce is not None:
             trace, info = jax.tree.map(np.asarray, (carry.moments.moments, carry.info))
@@ -244,20 +243,21 @@ class Host:
         made = self.burn_in + (np.arange(self.draws.count) + 1) * self.chains.plan.thin
         return (stopped[..., None] < 0) | (made <= stopped[..., None])
 
-    def _stopped_message(self, stopped: np.ndarray, axes: tuple[str, ...]) -> str:
-        flat = np.atleast_1d(stopped)
-        where = tuple(int(i) for i in np.argwhere(flat >= 0)[0])
-        names = axes[:-1] or ("chain",)
-        first = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
-        why = ": its step size may be too large"
-        if flat[where] < self.origin:
-            why = " of an earlier run, and stays so: give its position as a start"
-        elif isinstance(self.source, Stream):  # of which the first batch alone has been looked at
-            why += ", or its batch unfit"
-        return (
-            f"{int(np.sum(flat >= 0))} of {flat.size} chains became non-finite; {first} at step "
-            f"{int(flat[where])}{why}"
-        )
+
+def _stopped_message(host: Host, stopped: np.ndarray) -> str:
+    flat = np.atleast_1d(stopped)
+    where = tuple(int(i) for i in np.argwhere(flat >= 0)[0])
+    names = host.chains.layout.axes[:-1] or ("chain",)
+    first = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
+    why = ": its step size may be too large"
+    if flat[where] < host.origin:
+        why = " of an earlier run, and stays so: give its position as a start"
+    elif isinstance(host.source, Stream):  # of which the first batch alone has been looked at
+        why += ", or its batch unfit"
+    return (
+        f"{int(np.sum(flat >= 0))} of {flat.size} chains became non-finite; {first} at step "
+        f"{int(flat[where])}{why}"
+    )
 
 
 def _of_draws(moments: Moments) -> Moments:

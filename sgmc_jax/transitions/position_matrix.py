@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -12,14 +13,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, PyTree
 
-from .. import _checks, _returned, _tree
+from .. import _checks, _returned
 from .._functions import as_function
 from .._types import Position
 from ..arrays import product
 
 GAMMAS = ("exact", "diagonal", "jvp")
 MatrixOrDiagonal = Float[Array, " d"] | Float[Array, "d d"]
-_FEW = 64  # coordinates, for which `"diagonal"` is compared with `"exact"` as a chain begins
 
 
 class PositionMatrix(eqx.Module):
@@ -65,12 +65,11 @@ class PositionMatrix(eqx.Module):
     def check(self, position: Position, definite: bool = False) -> None:
         """Raise unless it is symmetric and positive semi-definite, or definite, at a position."""
         matrix = np.asarray(self.at(position), np.float64)
-        least = np.min(matrix, initial=np.inf)
+        least, slack = np.min(matrix, initial=np.inf), _slack(matrix)
         if matrix.ndim == 2:
-            if not np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-6):
+            if not np.allclose(matrix, matrix.T, rtol=1e-4, atol=slack):
                 raise ValueError(f"{self.name} must be symmetric where the chain begins")
             least = np.linalg.eigvalsh(matrix)[0]
-        slack = 1e-5 * np.max(np.abs(matrix), initial=0.0)
         if not (least > slack if definite else least >= -slack):
             kind = "positive definite" if definite else "positive semi-definite"
             raise ValueError(
@@ -81,7 +80,7 @@ class PositionMatrix(eqx.Module):
     def check_antisymmetric(self, position: Position) -> None:
         """Raise unless it is minus its transpose at a position."""
         matrix = np.asarray(dense(self.at(position)), np.float64)
-        if not np.allclose(matrix, -matrix.T, rtol=1e-4, atol=1e-6):
+        if not np.allclose(matrix, -matrix.T, rtol=1e-4, atol=_slack(matrix)):
             worst = np.max(np.abs(matrix + matrix.T))
             raise ValueError(
                 f"{self.name} must be antisymmetric where the chain begins, got {self.name} plus "
@@ -131,9 +130,7 @@ class Divergence(eqx.Module):
             _returned.like("gamma", value, position, "the position")
             return ravel_pytree(value)[0].astype(flat.dtype)
 
-        def along(z: Float[Array, " d"]) -> Float[Array, " d"]:
-            return jax.jvp(lambda x: product(unravel(x), z), (flat,), (z,))[1]
-
+        along = partial(_along, product, unravel, flat)
         if self.how == "exact":
             return jnp.sum(jax.vmap(along)(jnp.eye(flat.size, dtype=flat.dtype)), axis=0)
         if self.how == "diagonal":
@@ -141,15 +138,37 @@ class Divergence(eqx.Module):
         return along(jax.random.rademacher(key, flat.shape, flat.dtype))
 
     def check(self, product: Callable, position: Position) -> None:
-        """Raise if `"diagonal"` is not enough, where the position is small enough to see it."""
-        if self.how != "diagonal" or _tree.size(position) > _FEW:
+        """Raise if `"diagonal"` is not enough at a position, or beside it, for at one where a chain
+        begins, 0 say, derivatives may vanish.
+
+        Else the derivative of M z along z is one and the same for all z of signs, such as those of
+        each digit of the coordinates' numbers, by which every two of them are told apart.
+        """
+        if self.how != "diagonal":
             return
-        both = [Divergence(how)(None, product, position) for how in ("diagonal", "exact")]
-        if not np.allclose(*map(np.asarray, both), rtol=1e-3, atol=1e-5):
-            raise ValueError(
-                'gamma="diagonal" is for diagonals of which each element depends on its own '
-                'coordinate alone: use gamma="exact" or "jvp" for others'
-            )
+        flat, unravel = ravel_pytree(position)
+        number = np.arange(flat.size)
+        for x in (flat, flat + 0.01 * (1 + abs(flat)) * np.cos(number).astype(flat.dtype)):
+            plain = np.asarray(_along(product, unravel, x, jnp.ones_like(x)))
+            for digit in range(max(flat.size - 1, 0).bit_length()):
+                signs = jnp.asarray(1 - 2 * (number >> digit & 1), x.dtype)
+                turned = np.asarray(_along(product, unravel, x, signs))
+                slack = 1e-3 * np.maximum(abs(plain), abs(turned)) + _slack(plain)
+                if np.any(abs(turned - plain) > slack):  # and not where one is no number
+                    raise ValueError(
+                        'gamma="diagonal" is for diagonals of which each element depends on its '
+                        'own coordinate alone: use gamma="exact" or "jvp" for others'
+                    )
+
+
+def _along(product: Callable, unravel: Callable, x: Float[Array, " d"], z: Array) -> Array:
+    """The derivative of M z along z at x."""
+    return jax.jvp(lambda x: product(unravel(x), z), (x,), (z,))[1]
+
+
+def _slack(matrix: Float[np.ndarray, "..."]) -> float:
+    """What rounding makes of its elements."""
+    return 1e-5 * float(np.nanmax(np.abs(matrix), initial=0.0))
 
 
 def times(matrix: MatrixOrDiagonal, v: Float[Array, " d"]) -> Float[Array, " d"]:

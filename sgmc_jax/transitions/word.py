@@ -28,15 +28,21 @@ def check_word(word: Any, pieces: Any) -> None:
         )
 
 
-def check_dynamics(word: str, *needed: str) -> None:
-    """Raise unless the word has a letter of each of these: without it another law is sampled.
+def check_dynamics(word: str, *needed: str, together: str = "") -> None:
+    """Raise if the word, of a force B or E, samples another law.
 
-    Of letters joined by a plus sign all are needed, as in `"O E F+N"`: one of O, E or F and N.
+    Of each of `needed` it must have a letter; of letters joined by a plus sign all, as in
+    `"O E F+N"`: one of O, E or F and N. Of `together` it must have all or none: friction without
+    its noise cools. Two forces are twice the force.
     """
     for choice in needed:
         if not any(set(way.split("+")) <= set(word) for way in choice.split()):
             wanted = " or ".join(way.replace("+", " and ") for way in choice.split())
             raise ValueError(f"word must have {wanted}, got {word!r}")
+    if set("BE") <= set(word):
+        raise ValueError(f"word must have B or E, which both add the force, got both in {word!r}")
+    if set(together) & set(word) and not set(together) <= set(word):
+        raise ValueError(f"word must have both {' and '.join(together)} or neither, got {word!r}")
 
 
 def check_noise(

@@ -1,5 +1,6 @@
 """Cyclical step sizes with a search without noise: exact variances, and whose draw is whose."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -7,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Cyclical, Full, FunctionModel, Kernel, Minibatch, sample, sgld
+from sgmc_jax import Cyclical, Full, FunctionModel, Kernel, Minibatch, sample, sghmc, sgld
 from tests.laws.moments import check_law, fault_is_seen
 
 KEY = jax.random.key(41)
@@ -60,6 +61,22 @@ def test_the_cycle_of_each_draw(burn_in, thin):
     steps = np.asarray(sample(KEY, kernel, jnp.full((), -1.0), None, **args).trace).astype(int)
     expected = [k // LENGTH if k % LENGTH >= LENGTH / 2 else -1 for k in steps]
     np.testing.assert_array_equal(SCHEDULE.cycles(**args), expected)
+
+
+@pytest.mark.parametrize("step_size", [SCHEDULE, 0.3])
+def test_a_search_without_noise_is_left_out_of_averages(step_size):
+    """By weights of 0: its steps are the longest, and would weigh most."""
+    normal = Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full())
+    for kernel in (sgld, partial(sghmc, friction=1.0)):
+        made = kernel(normal, step_size, temperature=SCHEDULE.temperature)
+        args = {"num_steps": 200, "burn_in": 3, "num_chains": 16, "position_axis": None}
+        moments = sample(KEY, made, jnp.zeros(()), None, reduce=True, **args).trace
+        draws = np.asarray(sample(KEY, made, jnp.zeros(()), None, **args).trace, float)
+        steps = np.arange(3, 200)
+        weights = SCHEDULE(steps) if callable(step_size) else np.ones(197)
+        weights = np.where(SCHEDULE.temperature(steps) > 0, weights, 0.0)
+        expected = np.average(draws**2, axis=1, weights=weights)
+        np.testing.assert_allclose(moments.variance + moments.mean**2, expected, rtol=1e-4)
 
 
 def test_it_refuses():

@@ -10,7 +10,7 @@ import pytest
 from scipy.linalg import solve_discrete_lyapunov
 from scipy.stats import norm
 
-from sgmc_jax import EmpiricalFisher, Full, FunctionModel, Minibatch, recipe, sample, sgld
+from sgmc_jax import EmpiricalFisher, Full, FunctionModel, Minibatch, recipe, sample, sgld, sgrld
 from sgmc_jax.random import normal
 from sgmc_jax.transitions import Divergence, PositionMatrix
 from sgmc_jax.transitions.position_matrix import times
@@ -350,6 +350,29 @@ def test_it_is_refused(name):
     start = (TWO, TWO) if name == "energy" else TWO + 0.5
     with pytest.raises((ValueError, TypeError), match=message):
         sample(KEY, make(), start, None, num_steps=1)
+
+
+@pytest.mark.parametrize("start", [jnp.ones(66), jnp.zeros(66), jnp.zeros(3)])
+def test_a_diagonal_that_knows_other_coordinates_is_refused(start):
+    """Of many coordinates, and where its derivatives vanish at the start, too."""
+    for metric in (lambda x: 1 + jnp.roll(x, 1) ** 2, lambda x: 1 + jnp.roll(x, 2) ** 2):
+        with pytest.raises(ValueError, match="each element depends on its own coordinate"):
+            kernel = sgrld(NORMAL, metric, 0.01, gamma="diagonal")
+            sample(KEY, kernel, start, None, num_steps=1)
+    sample(KEY, sgrld(NORMAL, lambda x: 1 + x**2, 0.01, gamma="diagonal"), start, None, num_steps=1)
+
+
+@pytest.mark.parametrize("size", [1.0, 2e-7])
+def test_matrices_of_small_numbers_are_checked_too(size):
+    """As those of a posterior of many items are; also up to their own rounding."""
+    skew = size * jnp.array([[0.0, 0.8], [0.8, 0.0]])
+    with pytest.raises(ValueError, match="curl must be antisymmetric"):
+        sample(KEY, recipe(NORMAL, size, skew, 0.1), TWO, None, num_steps=1)
+    with pytest.raises(ValueError, match="diffusion must be symmetric"):
+        kernel = recipe(NORMAL, size * jnp.eye(2) + jnp.triu(skew), None, 0.1)
+        sample(KEY, kernel, TWO, None, num_steps=1)
+    turn = size * (TURN + 1e-6)
+    sample(KEY, recipe(NORMAL, size, turn, 0.1), TWO, None, num_steps=1)
 
 
 def test_a_diffusion_that_turns_negative_is_counted():

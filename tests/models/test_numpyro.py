@@ -281,6 +281,12 @@ def captured():
         numpyro.sample("x", dist.Normal(mu, 1), obs=X[:, 0])
 
 
+def drowned_prior(x):
+    """28 nats of 28,000."""
+    numpyro.sample("weights", dist.Normal(0, 1).expand([20_000]).to_event(1))
+    dependent_prior(x)
+
+
 ROW = X[:, 0]
 WRONG = {
     "discrete": (discrete, (1.0,), {}, "no discrete latent sites, got 'z'"),
@@ -288,6 +294,7 @@ WRONG = {
     "latents inside": (local, (ROW,), {"plate": "rows"}, "but 'rows' has latent sites"),
     "no such plate": (local, (ROW,), {"plate": "row"}, "but 'row' has no observed site"),
     "prior": (dependent_prior, (ROW,), {}, "prior that does not depend on the rows of x"),
+    "of many": (drowned_prior, (ROW,), {}, "prior that does not depend on the rows of x"),
     # numpyro itself refuses a scale of 0 where it validates arguments
     "its scale": (scaled_prior, (ROW,), {}, "prior that does not depend on the rows|invalid scale"),
     "items": (dependent_items, (ROW,), {}, "does not depend on other items"),
