@@ -16,7 +16,7 @@ from sgmc_jax.diagnostics import counts_variance
 from sgmc_jax.evaluation import NewItems
 from sgmc_jax.families import FeatureRows
 from sgmc_jax.families.explicit_features import _Posterior
-from sgmc_jax.models import MatrixFactorization, SphericalAdmixture
+from sgmc_jax.models import LDA, MatrixFactorization, SphericalAdmixture
 from sgmc_jax.models._sweep import word_counts
 from sgmc_jax.processes import Bernoulli, NegativeBinomial, OddsBernoulli, Poisson
 from sgmc_jax.special import digamma_step, log_negative_binomial, trigamma_step
@@ -164,3 +164,12 @@ def test_ratings_of_factors_in_single_precision(x64):
         warnings.simplefilter("error")
         found = model.weighted_sum(position, data, jnp.ones(3))
     assert {x.dtype for x in jax.tree.leaves(found.value["factors"])} == {jnp.dtype("float32")}
+
+
+@pytest.mark.full
+def test_a_table_of_many_words():
+    """One word, every time of one topic."""
+    words, ones = jnp.zeros((1, MANY), jnp.int8), jnp.ones(1, bool)
+    table = LDA(1, 2, 0.1, 0.5).counts(Uniform(1))
+    counts = table._counts(jnp.zeros((1, 2)), words, jnp.zeros((1, 1, MANY), jnp.int16), ones)
+    assert counts.dtype == jnp.float32 and counts.tolist() == [[MANY, 0]]

@@ -115,7 +115,10 @@ class SliceBNB(Kernel):
         drawn = pick_columns(jnp.where(allowed, logits, -jnp.inf), uniforms)
         labels = jnp.where(present, drawn, labels.ravel()).reshape(labels.shape)
 
-        shared = _tree.nan_where(shared | own.kept(atoms), _tree.has_nan(params))
+        a, c = shared["mass"], self.process.concentration
+        # where these are traced, no door has seen them
+        broken = _tree.has_nan(params) | ~((a <= 1) & (c > 1))
+        shared = _tree.nan_where(shared | own.kept(atoms), broken)
         state = self._state(Dist(shared, {"assignment": labels}), shard, lost)
         return state, state.slots
 

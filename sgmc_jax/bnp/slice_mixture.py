@@ -95,7 +95,8 @@ def slice_mixture(
             schedule of the step's index such as `PolynomialDecay`.
         stick_step_size: h of the sticks; by default `step_size`.
         warm_start: W, the first steps of a run with `"gibbs"` from batches, which have no law to
-            keep: burn them in. Five passes over the data are enough.
+            keep: burn them in. Five passes over the data are enough. In `cycle` and `gibbs`, which
+            count anew before each step, nothing is forgotten.
         capacity: the number of slots to begin with; the runner doubles it when it is used up, and
             the chain does not depend on it, its start given.
 

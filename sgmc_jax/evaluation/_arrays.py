@@ -12,12 +12,27 @@ from .. import _checks
 from ..arrays import real_array
 from ..bnp import Groups
 
+_ROUNDING = 1e-2  # of sums of probabilities, in half precision
+
 
 def floating(name: str, value: Any, *shape: str | int) -> Array:
     """The argument as a floating array of these lengths, a name being any length."""
     _checks.number(name, value)
     _checks.shaped(name, value, *shape)
     return real_array(value)
+
+
+def shares(name: str, value: Any, *shape: str | int) -> Array:
+    """The argument as probabilities along its last axis, which may add up to less than 1."""
+    value = floating(name, value, *shape)
+    if _checks.is_concrete(value) and value.size:
+        least, most = np.asarray(jnp.min(value)), np.asarray(jnp.max(jnp.sum(value, axis=-1)))
+        if least < 0 or most > 1 + _ROUNDING:
+            raise ValueError(
+                f"{name} must be probabilities along the last axis, got numbers from {least:.3g} "
+                f"on with sums up to {most:.3g}: logarithms and counts are none yet"
+            )
+    return value
 
 
 def whole(name: str, value: Any, *shape: str | int) -> Array:

@@ -58,8 +58,8 @@ class NewItems(eqx.Module):
 
     For `slice_crm` give the constructor its `counts`, the weights `exp(log_theta)` of the series in
     the position for features in use, and 0 for all others; births, where entries are 0 or 1, are
-    a (E(n + 1) - E(n)) with E(n) = `series.exposure(counts, n)` of mass 1. Average p(y) over draws
-    before taking logarithms.
+    a (E(n + 1) - E(n)) with E(n) = `series.exposure(counts, n)` of mass 1, which in float32 are
+    alike from some thousand items on. Average p(y) over draws before taking logarithms.
 
     Args:
         parameters: A, (K, D).

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from ..arrays import product
 from ..bnp import Groups
-from ._arrays import floating, words
+from ._arrays import floating, shares, words
 
 _NUMBERS = 2**22  # probabilities of words under topics at once
 
@@ -46,7 +46,8 @@ def infer_proportions(
         (G, K), whose rows sum to 1. A document without words has the prior's mean.
 
     Raises:
-        ValueError, TypeError: if a shape does not fit, or a word is none of V.
+        ValueError, TypeError: if a shape does not fit, a word is none of V, or what should be
+            probabilities are logarithms or counts.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np
@@ -59,7 +60,8 @@ def infer_proportions(
     Reference:
         Asuncion, Welling, Smyth and Teh (2009), On smoothing and inference for topic models.
     """
-    topics = floating("topics", topics, "K", "V")
+    topics = shares("topics", topics, "K", "V")
+    _checks.positive("concentrations", concentrations, zero=True)
     a = floating("concentrations", concentrations, len(topics)).astype(topics.dtype)
     _checks.whole("sweeps", sweeps)
     return _inferred(topics, a, *words("documents", documents, topics.shape[1]), sweeps)
@@ -78,7 +80,8 @@ def word_probabilities(
         documents: the words to be told.
 
     Raises:
-        ValueError, TypeError: if a shape does not fit, or a word is none of V.
+        ValueError, TypeError: if a shape does not fit, a word is none of V, or what should be
+            probabilities are logarithms or counts.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np
@@ -87,9 +90,9 @@ def word_probabilities(
         >>> word_probabilities(topics, shares, words).tolist()
         [[0.7, 0.3, 1.0]]
     """
-    topics = floating("topics", topics, "K", "V")
+    topics = shares("topics", topics, "K", "V")
     items, present = words("documents", documents, topics.shape[1])
-    proportions = floating("proportions", proportions, len(items), len(topics))
+    proportions = shares("proportions", proportions, len(items), len(topics))
     return _probabilities(topics, proportions.astype(topics.dtype), items, present)
 
 
@@ -114,7 +117,8 @@ def perplexity(
         a number; NaN where there is no word.
 
     Raises:
-        ValueError, TypeError: if a shape does not fit, or a word is none of V.
+        ValueError, TypeError: if a shape does not fit, a word is none of V, or what should be
+            probabilities are logarithms or counts.
 
     Example:
         >>> import jax.numpy as jnp, numpy as np
@@ -132,12 +136,12 @@ def perplexity(
     shape = np.shape(topics)
     if len(shape) < 2:
         raise ValueError(f"topics must end in the shape (K, V), got shape {shape}")
-    topics = floating("topics", topics, *shape)
+    topics = shares("topics", topics, *shape)
     *lead, capacity, vocabulary = shape
     if not math.prod(lead):
         raise ValueError(f"topics must have one draw at least, got shape {shape}")
     items, present = words("documents", documents, vocabulary)
-    proportions = floating("proportions", proportions, *lead, len(items), capacity)
+    proportions = shares("proportions", proportions, *lead, len(items), capacity)
     topics = topics.reshape(-1, capacity, vocabulary)
     proportions = proportions.reshape(-1, len(items), capacity)
     return _perplexity(topics, proportions.astype(topics.dtype), items, present)

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, PyTree
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PyTree
 
 from .._functions import function_of
 from .._types import Data, Position
@@ -70,8 +71,13 @@ class Allocation(Latent):
         return f"counts of {type(self).__name__}"
 
     @abstractmethod
-    def counts(self, items: PyTree, allocations: PyTree, weight: Float[Array, " n"]) -> PyTree:
-        """The sum over items of their counts, each times its weight: shaped like the position."""
+    def counts(
+        self, items: PyTree, allocations: PyTree, weight: Float[Array, " n"] | Bool[Array, " n"]
+    ) -> PyTree:
+        """The sum over items of their counts, each times its weight: shaped like the position.
+
+        Weights that are truths tell which items count; theirs may be whole numbers.
+        """
 
 
 class FunctionAllocation(Allocation):
@@ -92,7 +98,10 @@ class FunctionAllocation(Allocation):
         keys = jax.random.split(key, len(jax.tree.leaves(items)[0]))
         return jax.vmap(self.allocate, (0, None, 0))(keys, position, items)
 
-    def counts(self, items: PyTree, allocations: PyTree, weight: Float[Array, " n"]) -> PyTree:
+    def counts(
+        self, items: PyTree, allocations: PyTree, weight: Float[Array, " n"] | Bool[Array, " n"]
+    ) -> PyTree:
+        weight = weight.astype(jnp.result_type(weight, jnp.float32))
         return jax.tree.map(lambda z: weighted_sum(weight, z.astype(weight.dtype)), allocations)
 
 

@@ -71,9 +71,11 @@ class Counts(OfLatents):
         weight: Float[Array, " n"] | Bool[Array, " n"],
     ) -> PyTree:
         dtype = jnp.result_type(*jax.tree.leaves(position))
-        counts = self.allocation.counts(items, allocations, weight.astype(dtype))
+        whole = weight.dtype == jnp.bool_  # as which they may be counted, past 2^24 too
+        weight = weight if whole else weight.astype(dtype)
+        counts = self.allocation.counts(items, allocations, weight)
         _returned.like(self.allocation.name, counts, position, "the position")
-        return counts
+        return jax.tree.map(lambda x: x.astype(dtype), counts)
 
 
 class MinibatchCounts(Counts, BatchEstimator):

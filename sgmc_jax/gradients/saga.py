@@ -69,8 +69,8 @@ class SAGA(Anchoring):
     Args:
         inner: the estimator whose noise is to be reduced, a `Minibatch` whose batches hold each
             item at most once.
-        refresh_every: the number of steps between two sums of the table; `None` for N/n, rounded
-            up, so that they double the cost of a step's sum at most.
+        refresh_every: the number of estimates between two sums of the table; `None` for N/n,
+            rounded up, so that they double the cost of a step's sum at most.
 
     Raises:
         TypeError: if the estimator is no `Minibatch`, the data is streamed (`Given`), a batch may

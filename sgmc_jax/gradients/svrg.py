@@ -39,12 +39,12 @@ class SVRG(Anchoring):
     """A control variate recentred at the chain's position every `every` steps.
 
     `value = prior(x) + full(c) + sum_{i in S} weight_i (term_i(x) - term_i(c))` with c the
-    position at the last step whose index is a multiple of `every`, where all of the data is passed
-    over.
+    position of the last estimate whose index is a multiple of `every`, where all of the data is
+    passed over. A step of most words makes one estimate, one of `"R" + 5 * "ABOBA"` five.
 
     Args:
         inner: the estimator whose noise is to be reduced.
-        every: the number of steps between two passes over the data.
+        every: the number of estimates between two passes over the data.
 
     Raises:
         TypeError: if the data is streamed (`Given`), or the estimator is no `BatchEstimator`.

@@ -89,7 +89,7 @@ def _sweep_group(
         turn, i = jnp.divmod(t, longest)
         word, mine = words[i], (topics[i][:, None] == each).astype(dtype)
         weight = weights[word] if own is None else weights[word] - mine * own
-        mass = (alpha + counts - mine) * weight
+        mass = (alpha + (counts - mine)) * weight  # a small alpha would be lost beside a one
         mass = jnp.matmul(mass, triangle, precision="highest")
         count = i * num_sweeps + turn  # alike in every group and however long its padding
         level = uniform(word_pair(key, rows, count, dtype)[0], dtype) * mass[:, -1]

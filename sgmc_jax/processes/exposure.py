@@ -40,13 +40,19 @@ def exposure(measure: RateMeasure, counts: Any, num_items: Any) -> Float[Array, 
     high = _FAR - jnp.log(jnp.minimum(c, 1))
     step = (high - low) / (_NODES - 1)
     s = low + step * jnp.arange(_NODES)
-    some = -jnp.expm1(num_items * counts.log_absent(measure.log_weight(s)))
-    each = some * jnp.exp(measure.log_density(s))
+    absent = num_items * counts.log_absent(measure.log_weight(s))
+    density = jnp.exp(measure.log_density(s))
+    each = -jnp.expm1(absent) * density
     # powers of the library's own are known; of another, the ratios of the outermost nodes tell
     if isinstance(measure, ALL_MEASURES):
         d = measure.discount
         rises, falls = jnp.expm1((1 - d) * step), jnp.expm1((c + d) * step)
+        # h(0)^n may fall like a power too, as slowly as it likes: the difference of two series
+        more = jnp.exp((c + d) * step) * jnp.expm1(absent[-2] - absent[-1])
+        gone = jnp.where(jnp.isfinite(more), more / (falls + more), 1)
+        last = density[-1] * (jnp.exp(absent[-1]) * gone - jnp.expm1(absent[-1]))
     else:
-        rises, falls = each[1] / each[0] - 1, each[-2] / jnp.where(each[-1] > 0, each[-1], 1) - 1
-    after = jnp.where(each[-1] > 0, each[-1] / falls, 0)
+        last = each[-1]
+        rises, falls = each[1] / each[0] - 1, each[-2] / jnp.where(last > 0, last, 1) - 1
+    after = jnp.where(last > 0, last / falls, 0)
     return step * (each[0] / rises + jnp.sum(each) + after)

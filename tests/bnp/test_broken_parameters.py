@@ -1,5 +1,6 @@
 """Parameters that are not numbers stop a chain, though labels drawn by them are like others."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +10,7 @@ from sgmc_jax import Vmap, sample
 from sgmc_jax.bnp import (
     BetaBernoulli,
     BetaProcess,
+    DirichletCategorical,
     DirichletProcess,
     Groups,
     HierarchicalDirichletProcess,
@@ -95,3 +97,14 @@ def test_without_the_flag_it_goes_on(name, monkeypatch):
     make, data = KERNELS[name]
     run = sample(jax.random.key(0), make(), None, data, num_steps=3)
     assert np.all(run.stopped < 0)
+
+
+def test_a_mass_out_of_range_that_no_door_has_seen_stops_the_chain():
+    """In a stack of kernels numbers are traced."""
+    words = Groups(np.array([[0, 0, 1, 1], [2, 3, 3, 0]]), np.array([4, 3]))
+    family = DirichletCategorical(0.5, size=4)
+    make = lambda a, c: slice_bnb(BetaProcess(a, c), family, failures=1.0, capacity=64)
+    kernels = eqx.filter_vmap(make)(jnp.array([0.5, 3.0, 0.5]), jnp.array([2.0, 2.0, 0.5]))
+    with pytest.warns(UserWarning, match="2 of 3 chains became non-finite"):
+        run = sample(jax.random.key(0), kernels, None, words, num_steps=5, kernel_axis=0)
+    assert run.stopped.tolist() == [-1, 0, 0]

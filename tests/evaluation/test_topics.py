@@ -215,3 +215,18 @@ def test_a_document_without_words_has_the_topics_of_the_rates():
 def test_bad_input(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_logarithms_and_counts_are_no_probabilities():
+    words, half = Groups(np.array([[0, 1]]), np.array([2])), np.full((2, 2), 0.5)
+    for topics in (np.log(half), np.full((2, 2), 4.6)):
+        with pytest.raises(ValueError, match="topics must be probabilities along the last axis"):
+            perplexity(topics, half[:1], words)
+        with pytest.raises(ValueError, match="topics must be probabilities along the last axis"):
+            infer_proportions(topics, np.ones(2), words)
+    for call in (perplexity, word_probabilities):
+        with pytest.raises(ValueError, match="proportions must be probabilities.*sums up to 40"):
+            call(half, np.array([[30, 10]]), words)
+    with pytest.raises(ValueError, match="concentrations must be finite and not negative"):
+        infer_proportions(half, np.array([1.0, -1.0]), words)
+    assert float(perplexity(0.9 * half, half[:1], words)) > 2  # free slots may have a share

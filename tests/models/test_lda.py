@@ -423,3 +423,14 @@ def test_whole_numbers_of_numpy():
     assert lda.warm_start(KEY, documents, sweeps=five).shape == (K, V)
     with pytest.raises(ValueError, match="burn_in must be a whole number .* got -1"):
         lda.perplexity(KEY, topics, documents, burn_in=-1)
+
+
+def test_a_small_alpha_is_not_lost_beside_a_word():
+    """A word alone in its document: its topic is redrawn by alpha alone, of any size."""
+    log_topics = jnp.log(jnp.array([[0.9, 0.1], [0.1, 0.9]]))
+    words, topics = jnp.zeros((4_000, 1), int), jnp.zeros((4_000, 1), jnp.int16)
+    for alpha in (1e-1, 1e-8):
+        swept = _topics.DocumentTopics(LDA(2, 2, alpha, 0.5), 1, 0, 1).swept(
+            KEY, log_topics, words, topics, 1
+        )
+        assert abs(float(jnp.mean(swept)) - 0.1) < 6 * np.sqrt(0.09 / 4_000)

@@ -9,7 +9,7 @@ from scipy import sparse, stats
 
 from sgmc_jax import Full, Given, LatentTable, Sphere, Uniform, gmc, gsgnht, sample, sggmc
 from sgmc_jax.models import SphericalAdmixture
-from sgmc_jax.models.spherical import density, variational
+from sgmc_jax.models.spherical import UnitVectors, density, variational
 from sgmc_jax.models.spherical.density import GivenProportions
 from sgmc_jax.models.spherical.documents import dense
 
@@ -336,3 +336,10 @@ def test_the_first_trajectory_may_count():
     draws = lambda **numbers: SAM.proportions(**numbers).draw(KEY, TOPICS, DOCUMENTS, None)
     every = draws(burn_in=0, draws=5)
     np.testing.assert_array_equal(draws(burn_in=3, draws=2), every[:, 3:])
+
+
+def test_a_document_of_negative_numbers_counts():
+    sam, topics = SphericalAdmixture(2, 2, 1.0, 5.0, 1.0), np.array([[1.0, 0.0]] * 2, np.float32)
+    columns, values = np.tile([0, 1], (3, 1)), np.array([[1, 0], [-1, 0], [0, 0]], np.float32)
+    of = lambda n: sam.log_perplexity(KEY, topics, UnitVectors(columns[n], values[n]))
+    assert of([0]) < of([0, 1]) < of([1]) and of([0, 1]) == pytest.approx(of([0, 1, 2]))

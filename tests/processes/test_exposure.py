@@ -35,6 +35,7 @@ ABSENT = {
     "odds": (OddsBernoulli(), lambda log, rest: np.logaddexp(0, log)),
     "poisson": (Poisson(), lambda log, rest: np.exp(log)),
     "negative binomial": (NegativeBinomial(1.7), lambda log, rest: -1.7 * rest),
+    "few failures": (NegativeBinomial(0.02), lambda log, rest: -0.02 * rest),
     "twice": (TWICE, lambda log, rest: -2 * rest),
 }
 BOUNDED = [BetaProcess(1.3, c) for c in (0.05, 1.0, 3.0, 300.0)] + [

@@ -111,7 +111,7 @@ class Directions(eqx.Module):
         _checks.random_key(key)
         check_vectors(documents, self.prior.vocabulary)
         _checks.whole("sweeps", sweeps)
-        num = int(np.sum(np.any(np.asarray(documents.values) > 0, axis=1)))
+        num = int(np.sum(np.any(np.asarray(documents.values) != 0, axis=1)))
         if num < self.prior.num_topics:
             raise ValueError(
                 f"documents must be at least as many as topics, {self.prior.num_topics}, got {num} "

@@ -27,7 +27,7 @@ def log_perplexity(
     pole = jnp.zeros(prior.vocabulary).at[0].set(1.0)
     peak = von_mises_fisher_log_prob(pole, pole, prior.concentration) - prior.concentration
     scores = jax.nn.logsumexp(by_draw, axis=0) - jnp.log(len(topics)) + peak
-    real = jnp.any(vectors.values > 0, axis=1)
+    real = jnp.any(vectors.values != 0, axis=1)
     return -jnp.sum(jnp.where(real, scores, 0)) / jnp.sum(real)
 
 
@@ -52,7 +52,7 @@ def spherical_means(
 ) -> Float[Array, "k v"]:
     """Directions of clusters of documents, by Lloyd's algorithm from as many documents."""
     vectors = jax.tree.map(jnp.asarray, vectors)
-    real = jnp.any(vectors.values > 0, axis=1)
+    real = jnp.any(vectors.values != 0, axis=1)
     rows = jax.random.choice(key, len(real), (num_topics,), replace=False, p=real / jnp.sum(real))
     start = dense(jax.tree.map(lambda x: x[rows], vectors), vocabulary, vectors.values.dtype)
 

@@ -216,7 +216,7 @@ class SphericalAdmixture(Directions):
         _checks.random_key(key)
         topics = self._flat(topics, documents)
         _checks.whole("draws", draws)
-        if not np.any(np.asarray(documents.values) > 0):
+        if not np.any(np.asarray(documents.values) != 0):
             raise ValueError("documents must have some with words")
         return float(evaluation.log_perplexity(self.prior, key, topics, documents, int(draws)))
 
