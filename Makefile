@@ -23,7 +23,7 @@ test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included, and its slowest te
 
 test-all: $(VENV)/.$(EXTRA)  ## every test, and the wheel
 	$(PYTEST) -m "not one_device" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST) $(LONG)
-	SGMC_JAX_TEST_DEVICES=1 $(PYTEST) -m one_device tests/enumeration $(LONG)
+	SGMC_JAX_TEST_DEVICES=1 $(PYTEST) -m one_device -n $(WORKERS) tests/enumeration tests/bnp $(LONG)
 	$(MAKE) wheel
 
 test-long:  ## every test with every law at its full length, the lowest supported versions, and the wheel

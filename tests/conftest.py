@@ -25,6 +25,12 @@ _given = os.environ.get("XLA_FLAGS", "")
 _missing = [f"--{name}={value}" for name, value in _FLAGS.items() if name not in _given]
 os.environ["XLA_FLAGS"] = " ".join([_given, *_missing]).strip()
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Each of several processes has a core of its own: where the threads of one look for work on two,
+# many small solves take up to ten times as long.
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+if _worker and os.environ["JAX_PLATFORMS"] == "cpu" and hasattr(os, "sched_setaffinity"):
+    _cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {_cores[int(_worker.removeprefix("gw")) % len(_cores)]})
 # Where each operation stands in its source takes a tenth of the time to say.
 os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
 # A compilation cache only where one is asked for: jax 0.10 has ended processes as it wrote to it.

@@ -13,14 +13,12 @@ from sgmc_jax.bnp import (
     BetaProcess,
     DirichletCategorical,
     DirichletProcess,
-    LinearGaussian,
     NormalKnownCovariance,
     asynchronous_mixture,
     auxiliary_mixture,
     bondesson,
     collapsed_mixture,
     default_sampler,
-    hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
     slice_bnb,
@@ -71,48 +69,6 @@ def test_many_words_begin_in_topics_at_random(kernel):
     labels = kernel.starter(documents(20))(KEY).local["assignment"]
     assert labels.shape == (20, 40) and np.all(np.bincount(labels.ravel(), minlength=14) > 20)
     assert kernel.starter(documents(4)) is None
-
-
-def any_measure(process, family):
-    """The sampler of a measure that no process stands for, but one like it."""
-    return slice_crm(rejection(StableBetaProcess(1.0, 1.0, 0.2)), Bernoulli(), family)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize(
-    "make, few", [(hybrid_features, 999), (slice_features, 19), (any_measure, 19)]
-)
-def test_many_items_begin_with_the_features_of_some(make, few):
-    kernel = make(*FEATURES)
-    features = np.asarray(kernel.starter(images(1_000))(KEY).local["features"])
-    assert features.shape == (1_000, 16) and np.sum(features.any(1)) <= 100
-    found = [np.flatnonzero(u) for u in features.T if u.sum() > 10]
-    present = np.asarray(images(1_000))[:, :3] > 2.0
-    assert len(found) == 3 and {int(present[rows].all(0).argmax()) for rows in found} == {0, 1, 2}
-    assert kernel.starter(images(few)) is None
-
-
-@pytest.mark.full
-def test_slices_of_a_few_items_have_their_features():
-    """In 36 dimensions a feature that is drawn from its prior hardly ever suits an item."""
-    rng = np.random.default_rng(0)
-    z = rng.integers(0, 2, (30, 4))
-    x = z @ np.kron(np.eye(4), np.ones((1, 9))) + 0.5 * rng.normal(size=(30, 36))
-    kernel = slice_features(FEATURES[0], LinearGaussian(36, 0.5, 1.0))
-    args = {"num_steps": 100, "num_chains": 2, "position_axis": None}
-    own, one = (sample(KEY, kernel, start, x, **args) for start in (None, np.ones((30, 1))))
-    assert np.all(own.info.active >= 4) and np.all(one.info.active == 1)
-
-
-@pytest.mark.full
-def test_slots_do_not_change_where_slices_begin():
-    """More than 32 have a program of their own, and in float64 the same chain."""
-    start = lambda n: slice_features(*FEATURES, capacity=n).starter(np.asarray(images(40)))(KEY)
-    few, some, many = (start(n).local["features"] for n in (4, 16, 32))
-    used = int(np.sum(many.any(axis=0)))
-    assert used >= 3 and not many[:, used:].any()
-    np.testing.assert_array_equal(few[:, :3], many[:, :3])
-    np.testing.assert_array_equal(some, many[:, :16])
 
 
 def test_a_start_of_arrays_of_numpy():
