@@ -107,9 +107,10 @@ class Splitting(Kernel):
         temperature: the variance of the initial momentum, a number or a function of the step index.
 
     Raises:
-        ValueError: if a letter has no piece or none that can move on the space, the step size is
-            not positive, or a noise covariance exceeds the sampler's noise or cannot be subtracted
-            from it; at `sample`'s door, if the position is off its space.
+        ValueError: if a letter has no piece or none that can move on the space, or another
+            temperature than the word, the step size is not positive, or a noise covariance exceeds
+            the sampler's noise or cannot be subtracted from it; at `sample`'s door, if the position
+            is off its space.
 
     Example: BAOAB, spelled out.
         >>> import jax, jax.numpy as jnp
@@ -154,7 +155,7 @@ class Splitting(Kernel):
         self.space = Euclidean() if space is None else as_space(space)
         self.temperature = _checks.as_schedule("temperature", temperature)
         estimated = type(grad).__name__ if grad.tells_covariance else None
-        check_noise(word, self.pieces, grad, estimated)
+        check_noise(word, self.pieces, grad, estimated, self.temperature)
         for letter, piece in self.pieces.items():
             if piece.straight and not (self.space.embedded and isinstance(self.space, Euclidean)):
                 name = f"piece {letter!r}, {type(piece).__name__},"

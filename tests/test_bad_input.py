@@ -70,7 +70,9 @@ from sgmc_jax.bnp import (
 from sgmc_jax.transitions import (
     EulerLangevin,
     FrictionMatrix,
+    GeodesicFlow,
     MatrixEuler,
+    OrnsteinUhlenbeck,
     PreconditionedLangevin,
 )
 
@@ -290,6 +292,13 @@ HYPERPARAMETERS = [
         "V and scales",
         lambda: geometric_ornstein_uhlenbeck(FISHER, np.ones(2), 0.1),
         r"scale must be one number.*estimated, got shape \(2,\)",
+    ),
+    Case(
+        "a letter's temperature",
+        lambda: Splitting(
+            "AO", {"A": GeodesicFlow(), "O": OrnsteinUhlenbeck(1.0, temperature=4.0)}, GRAD, 0.1
+        ),
+        "temperature must be that of the letters, got 1.0 for the word and 4.0 for 'O'",
     ),
     Case("letters", lambda: sghmc(GRAD, 1e-2, word="AXB"), "word must be made of.*'AXB'"),
     Case("no letters", lambda: sghmc(GRAD, 1e-2, word=""), "word must be made of.*''"),

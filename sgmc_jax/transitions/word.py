@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import PyTree
 
 from .. import _checks
@@ -46,9 +47,23 @@ def check_dynamics(word: str, *needed: str, together: str = "") -> None:
 
 
 def check_noise(
-    word: str, pieces: dict[str, Transition], grad: Estimator, estimated: str | None
+    word: str,
+    pieces: dict[str, Transition],
+    grad: Estimator,
+    estimated: str | None,
+    temperature: Any,
 ) -> None:
-    """Raise if a covariance is told that no letter subtracts, or one that must not be."""
+    """Raise if a letter's noise is of another temperature than the word's, at which momenta are
+    drawn; if a covariance is told that no letter subtracts, or one that must not be."""
+    for letter, piece in pieces.items():
+        both = piece.temperature, temperature
+        if piece.temperature is None or any(map(callable, both)):
+            continue
+        if _checks.certainly(lambda own, word: not np.allclose(own, word), *both):
+            raise ValueError(
+                f"temperature must be that of the letters, got {temperature} for the word and "
+                f"{piece.temperature} for {letter!r}"
+            )
     if estimated and not any(piece.corrects for piece in pieces.values()):
         raise ValueError(
             f"grad, {estimated}, tells the covariance of its noise, which no letter of the word "
