@@ -19,7 +19,14 @@ from ..processes import Series
 from ..random.words import item_uniforms
 from ._centre import centre_of, centred, recentred
 from ._scans import Batch, Move, Scan, SliceSums
-from ._starts import Starter, check_start, start_of_points, start_position, with_own_hyper
+from ._starts import (
+    Starter,
+    check_hyper,
+    check_start,
+    start_of_points,
+    start_position,
+    with_own_hyper,
+)
 from .hybrid.points import pick_columns
 
 _REACH = 5.0  # open are the atoms that arrive by the time _REACH times the number of points
@@ -124,6 +131,7 @@ class SliceMixture(Kernel):
         return self.refresh(key, with_own_hyper(state, self.process), data)
 
     def check(self, position: Any, data: Data) -> None:
+        check_hyper(position, self.process)
         check_start(self.family, self.capacity, position, data)
         if not isinstance(data, Shard):
             self.scan.check(as_shard(data).capacity)

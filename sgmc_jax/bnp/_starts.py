@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -93,6 +93,15 @@ def with_own_hyper(state: Any, *parts: Any) -> Any:
     """The state with `pinned` hyper-parameters in its position."""
     hyper, local = state.position
     return state._replace(position=Dist(pinned(hyper, *parts), local))
+
+
+def check_hyper(position: Any, *parts: Any) -> None:
+    """Raise if what has a prior begins where that has no density, for there it would stay."""
+    shared = position.shared if isinstance(position, Dist) else None
+    for part in parts if isinstance(shared, Mapping) else ():
+        for name in [name for name, prior in part.priors.items() if prior is not None]:
+            if name in shared:
+                _checks.positive(f"position.shared[{name!r}]", shared[name])
 
 
 def check_parts(process: Any, family: Any, kinds: tuple[type, type] = (PitmanYor, Family)) -> None:

@@ -19,7 +19,7 @@ from ..families import Family
 from ..processes import PitmanYor
 from ..special import log_rising_factorial
 from ._centre import centre_of, centred, recentred
-from ._starts import check_parts, check_start, start_position
+from ._starts import check_hyper, check_parts, check_start, start_position
 from .hybrid.blocks import Blocks
 from .seeding import as_points, two_means
 
@@ -114,6 +114,7 @@ class SplitMerge(Kernel):
         return from_init  # with one cluster: halves that k-means made of one it hardly ever merges
 
     def check(self, position: Any, data: Data) -> None:
+        check_hyper(position, self.process)
         check_start(self.family, self.capacity, position, data)
 
     def _pairs(self, key: Any, blocks: Blocks, labels: Array) -> tuple[Pairs, Array]:

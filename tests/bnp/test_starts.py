@@ -10,15 +10,19 @@ import pytest
 
 from sgmc_jax import Dist, Kernel, ShardMap, Vmap, cycle, repeat, sample, thin
 from sgmc_jax.bnp import (
+    BetaBernoulli,
     BetaProcess,
     DirichletCategorical,
     DirichletProcess,
+    HierarchicalDirichletProcess,
     NormalKnownCovariance,
+    PitmanYor,
     asynchronous_mixture,
     auxiliary_mixture,
     bondesson,
     collapsed_mixture,
     default_sampler,
+    hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
     slice_bnb,
@@ -193,3 +197,28 @@ def test_a_concentration_that_underflows_is_no_birth_of_clusters():
 def test_words_out_of_the_vocabulary_are_told_before_a_sampler_is_made():
     with pytest.raises(ValueError, match="got"):
         default_sampler(KEY, TOPICS[0], DirichletCategorical(0.5, size=4), documents(3))
+
+
+@pytest.mark.parametrize("make", [hybrid_mixture, collapsed_mixture, slice_mixture, split_merge])
+@pytest.mark.parametrize("shared", [{"concentration": -0.2}, {"concentration": 0.0}])
+def test_what_has_a_prior_does_not_begin_outside_of_it(make, shared):
+    """Where its walk would leave it for ever."""
+    kernel = make(PitmanYor(1.0, 0.5, prior=(2.0, 2.0)), MIXTURE[1])
+    start = Dist(shared | {"discount": 0.5}, {"assignment": np.zeros(9, int)})
+    with pytest.raises(
+        ValueError, match="position.shared\\['concentration'\\] must be finite and p"
+    ):
+        sample(KEY, kernel, start, points(9), num_steps=1)
+    fixed = make(PitmanYor(1.0, 0.5), MIXTURE[1])  # whose own is taken
+    sample(KEY, fixed, start, points(9), num_steps=1)
+
+
+def test_features_and_topics_do_not_either():
+    topics = HierarchicalDirichletProcess(1.0, 1.0, prior=(1.0, 1.0)), WORDS
+    wrong = Dist({"concentration": -1.0}, {"assignment": np.zeros((20, 40), int)})
+    with pytest.raises(ValueError, match="'concentration'.* must be finite and positive, got -1"):
+        sample(KEY, hybrid_hdp(*topics), wrong, documents(20), num_steps=1)
+    features = Dist({"mass": -1.0}, {"features": np.ones((20, 1), int)})
+    kernel = hybrid_features(BetaBernoulli(1.0, prior=(1.0, 1.0)), FEATURES[1])
+    with pytest.raises(ValueError, match="'mass'.* must be finite and positive, got -1"):
+        sample(KEY, kernel, features, images(20), num_steps=1)

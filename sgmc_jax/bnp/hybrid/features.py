@@ -19,6 +19,7 @@ from ...random.words import slot_item_uniforms, word_keys, word_pair
 from .._starts import (
     Starter,
     check_features,
+    check_hyper,
     check_parts,
     check_slots_fit,
     pinned,
@@ -198,6 +199,7 @@ class LatentFeatures(HybridModel):
         return HybridState(position, sums, self.kept(params))
 
     def check(self, position: Any, data: Data, capacity: int) -> None:
+        check_hyper(position, *self.parts)
         if not isinstance(data, Shard):
             self.family.check(data)
             check_features(self.process, capacity, position, as_shard(data).capacity)

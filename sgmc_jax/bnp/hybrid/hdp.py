@@ -16,6 +16,7 @@ from .._centre import about_data, centre_of
 from .._starts import (
     Starter,
     check_group_start,
+    check_hyper,
     check_parts,
     check_slots_fit,
     pinned,
@@ -196,6 +197,7 @@ class GroupedMixture(HybridModel):
         return HybridState(position, sums, centre_of(self.family))
 
     def check(self, position: Any, data: Data, capacity: int) -> None:
+        check_hyper(position, self.process)
         check_group_start(self.family, capacity, position, data)
         check_slots_fit(position, "weights", 0, capacity)
 

@@ -13,7 +13,14 @@ from ...collective import Dist
 from ...families import Family
 from ...processes import PitmanYor
 from .._centre import about_data, centre_of
-from .._starts import Starter, check_parts, check_start, start_of_points, start_position
+from .._starts import (
+    Starter,
+    check_hyper,
+    check_parts,
+    check_start,
+    start_of_points,
+    start_position,
+)
 from .anchors import Anchors
 from .blocks import Blocks, Rows
 from .kernel import Hybrid, HybridModel, HybridState, HybridSums, Round, StepKeys
@@ -140,6 +147,7 @@ class Mixture(HybridModel):
         return HybridState(position, blocks.comm.sum(own), centre_of(self.family))
 
     def check(self, position: Any, data: Data, capacity: int) -> None:
+        check_hyper(position, self.process)
         check_start(self.family, capacity, position, data)
 
 
