@@ -52,9 +52,10 @@ def _check_draws(x: Any, name: str) -> Float[Array, "chain draw ..."]:
 def near_zero(x: Any, num_axes: int) -> Any:
     """Double precision, where JAX would round it, less its first draw: digits that all draws have
     in common are lost, and not those in which they differ."""
-    if not isinstance(x, np.ndarray) or x.dtype != np.float64 or not x.size:
+    if not isinstance(x, np.ndarray) or x.dtype != np.float64:
         return x
-    if jax.dtypes.canonicalize_dtype(x.dtype) == x.dtype:
+    rounded = jax.dtypes.canonicalize_dtype(x.dtype) != x.dtype
+    if not rounded or x.ndim < num_axes or not x.size:
         return x
     first = x[(slice(0, 1),) * num_axes]
     return x - np.where(np.isfinite(first), first, 0.0)
