@@ -188,6 +188,7 @@ def test_counts_by_every_series(series):
 
 
 @full
+@pytest.mark.optimised
 @pytest.mark.parametrize("decay", [0.3, 1.0, 6.0])
 def test_features_by_every_decay(decay):
     num_steps = 2_000 if decay < 1 else 600
