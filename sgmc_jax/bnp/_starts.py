@@ -97,10 +97,11 @@ def with_own_hyper(state: Any, *parts: Any) -> Any:
 
 def check_hyper(position: Any, *parts: Any) -> None:
     """Raise if what has a prior begins where that has no density, for there it would stay."""
-    shared = position.shared if isinstance(position, Dist) else None
-    for part in parts if isinstance(shared, Mapping) else ():
-        for name in [name for name, prior in part.priors.items() if prior is not None]:
-            if name in shared:
+    given = position.shared if isinstance(position, Dist) else {}
+    shared = given if isinstance(given, Mapping) else {}
+    for part in parts:
+        for name, prior in part.priors.items():
+            if prior is not None and name in shared:
                 _checks.positive(f"position.shared[{name!r}]", shared[name])
 
 
