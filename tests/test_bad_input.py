@@ -393,7 +393,9 @@ PARTS = [
     Case("Vmap", lambda: Vmap(0), "size must be a whole number.*0"),
     Case("Vmap over", lambda: Vmap(2, over="items"), 'over must be "data".*items'),
     Case(
-        "Pmap", lambda: Pmap(9), f"size must be at most the number.*got 9 of {jax.device_count()}"
+        "Pmap",
+        lambda: Pmap(9),
+        f"size must be at most the number of devices, got 9 of {jax.device_count()}",
     ),
     Case("ShardMap", lambda: ShardMap(2.5), "size must be a whole number.*2.5"),
     Case("mode", lambda: find_mode(KEY, GRAD, ZERO, DATA), "model must be a Model", TypeError),

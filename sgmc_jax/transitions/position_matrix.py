@@ -20,6 +20,7 @@ from ..arrays import product
 
 GAMMAS = ("exact", "diagonal", "jvp")
 MatrixOrDiagonal = Float[Array, " d"] | Float[Array, "d d"]
+_RANDOM = 8  # signs by which `"diagonal"` is checked
 
 
 class PositionMatrix(eqx.Module):
@@ -141,17 +142,20 @@ class Divergence(eqx.Module):
         """Raise if `"diagonal"` is not enough at a position, or beside it, for at one where a chain
         begins, 0 say, derivatives may vanish.
 
-        Else the derivative of M z along z is one and the same for all z of signs, such as those of
-        each digit of the coordinates' numbers, by which every two of them are told apart.
+        Else the derivative of M z along z is one and the same for all z of signs: those of each
+        digit of the coordinates' numbers, by which every two of them are told apart, and some at
+        random, by which several are whose derivatives cancel in such sums.
         """
         if self.how != "diagonal":
             return
         flat, unravel = ravel_pytree(position)
         number = np.arange(flat.size)
+        digits = [number >> i & 1 for i in range(max(flat.size - 1, 0).bit_length())]
+        each = [*digits, *np.random.default_rng(0).integers(0, 2, (_RANDOM, flat.size))]
         for x in (flat, flat + 0.01 * (1 + abs(flat)) * np.cos(number).astype(flat.dtype)):
             plain = np.asarray(_along(product, unravel, x, jnp.ones_like(x)))
-            for digit in range(max(flat.size - 1, 0).bit_length()):
-                signs = jnp.asarray(1 - 2 * (number >> digit & 1), x.dtype)
+            for bits in each:
+                signs = jnp.asarray(1 - 2 * bits, x.dtype)
                 turned = np.asarray(_along(product, unravel, x, signs))
                 slack = 1e-3 * np.maximum(abs(plain), abs(turned)) + _slack(plain)
                 if np.any(abs(turned - plain) > slack):  # and not where one is no number

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Cyclical, Full, FunctionModel, Kernel, Minibatch, sample, sghmc, sgld
+from sgmc_jax import Cyclical, Full, FunctionModel, Kernel, Minibatch, repeat, sample, sghmc, sgld
 from tests.laws.moments import check_law, fault_is_seen
 
 KEY = jax.random.key(41)
@@ -77,6 +77,20 @@ def test_a_search_without_noise_is_left_out_of_averages(step_size):
         weights = np.where(SCHEDULE.temperature(steps) > 0, weights, 0.0)
         expected = np.average(draws**2, axis=1, weights=weights)
         np.testing.assert_allclose(moments.variance + moments.mean**2, expected, rtol=1e-4)
+
+
+def test_a_repeat_that_ends_in_a_search_weighs_nothing():
+    """Four steps of cycles of six: whatever came before, the position is of the search."""
+    normal = Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full())
+    kernel = repeat(sgld(normal, SCHEDULE, temperature=SCHEDULE.temperature), 4)
+    args = {"num_steps": 50, "num_chains": 16, "position_axis": None}
+    moments = sample(KEY, kernel, jnp.zeros(()), None, reduce=True, **args).trace
+    draws = np.asarray(sample(KEY, kernel, jnp.zeros(()), None, **args).trace, float)
+    steps = np.arange(200).reshape(50, 4)
+    hot = np.asarray(SCHEDULE.temperature(steps)) > 0
+    weights = np.where(hot[:, -1], np.mean(np.where(hot, SCHEDULE(steps), 0), axis=1), 0)
+    expected = np.average(draws**2, axis=1, weights=weights)
+    np.testing.assert_allclose(moments.variance + moments.mean**2, expected, rtol=1e-4)
 
 
 def test_it_refuses():

@@ -362,6 +362,14 @@ def test_a_diagonal_that_knows_other_coordinates_is_refused(start):
     sample(KEY, sgrld(NORMAL, lambda x: 1 + x**2, 0.01, gamma="diagonal"), start, None, num_steps=1)
 
 
+def test_coordinates_that_cancel_in_pairs_are_seen():
+    """The first element knows the others by x_1 + x_2 - x_3, of which two always cancel."""
+    metric = lambda x: jnp.ones(4).at[0].add(jax.nn.softplus(x[1] + x[2] - x[3]))
+    with pytest.raises(ValueError, match="each element depends on its own coordinate"):
+        kernel = sgrld(NORMAL, metric, 0.01, gamma="diagonal")
+        sample(KEY, kernel, jnp.zeros(4), None, num_steps=1)
+
+
 @pytest.mark.parametrize("size", [1.0, 2e-7])
 def test_matrices_of_small_numbers_are_checked_too(size):
     """As those of a posterior of many items are; also up to their own rounding."""

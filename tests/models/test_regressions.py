@@ -116,7 +116,8 @@ def test_the_log_loss_is_of_the_mean_probability():
     check_log_loss(lambda model, draws, data: model.log_loss(draws, data))
     one = LOGISTIC.log_loss(jnp.array([3.0, 0.0]), (X, BINARY))
     two = LOGISTIC.log_loss(jnp.array([[3.0, 0.0]] * 2), (X, BINARY))
-    np.testing.assert_allclose(one, two, rtol=3e-7)  # a unit of the last place, or two
+    # on a GPU they may differ in the last place
+    np.testing.assert_allclose(one, two, rtol=1e-7 if jax.default_backend() == "cpu" else 3e-7)
     far = LOGISTIC.log_loss(jnp.array([500.0, 0.0]), (jnp.array([[1.0, 0.0]]), jnp.array([0])))
     assert float(far) == 500.0  # where 1 - p is 0 in float32
 
