@@ -60,7 +60,7 @@ class Moments(NamedTuple):
     """Streaming moments: the mean, the variance, and the sum of the weights (step sizes).
 
     Where nothing weighs, in a chain that has stopped before its first draw, both are NaN. Over
-    chains, `np.nansum(weight * mean) / np.sum(weight)`.
+    chains, of each leaf, `np.average(np.nan_to_num(mean), axis=0, weights=weight)`.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -137,8 +137,8 @@ class Run(eqx.Module):
             a run with the draws and infos of both, and the state of the later one.
 
         Raises:
-            ValueError: if it did not begin where this run ended, keeps something else, or kept
-                moments only.
+            ValueError: if it began after another number of steps than this run has, has other axes
+                or another `thin`, keeps something else, or if one kept moments only.
 
         Example:
             >>> import jax, jax.numpy as jnp
@@ -156,6 +156,8 @@ class Run(eqx.Module):
                 f"later must go on from this run of {self.num_steps} steps with the axes "
                 f"{self.axes}, got one that began after {later.begun}, with {later.axes}"
             )
+        if later.thin != self.thin:
+            raise ValueError(f"later must have this run's thin, {self.thin}, got {later.thin}")
         axis, grown = self.axes.index("draw"), later.capacity != self.capacity
         first, second = (self.trace, self.info), (later.trace, later.info)
         if jax.tree.structure(first) != jax.tree.structure(second):

@@ -242,7 +242,8 @@ def _check_streams(
     if not contract.streams:
         raise TypeError(
             "data is streamed, which needs the batcher Given(total), or a kernel that says "
-            f"`streams`: {type(kernel).__name__} would take each batch for all of it"
+            f"`streams`: {type(kernel).__name__} would take each batch for all of it (a draw that "
+            "reads no data is draw(..., streams=True))"
         )
     if source.of_passes and contract.subtracts:
         raise ValueError(
@@ -313,6 +314,12 @@ def _check_arguments(given: dict[str, Any]) -> None:
     if given["burn_in"] >= given["num_steps"]:
         raise ValueError(
             f"burn_in must be less than num_steps, got {given['burn_in']} of {given['num_steps']}"
+        )
+    left = given["num_steps"] - given["burn_in"]
+    if given["thin"] > left and not given["reduce"]:
+        warnings.warn(
+            f"no draw is kept: thin is {given['thin']}, with {left} steps after the burn-in",
+            stacklevel=3,
         )
     _check_axis("kernel_axis", given["kernel_axis"])
     _checks.choice("on_error", given["on_error"], ("flag", "raise"))

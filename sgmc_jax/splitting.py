@@ -211,9 +211,8 @@ class Splitting(Kernel):
             temperature = self._temperature(state.count)
             momentum = self._draw_momentum(momentum_key, state.position, temperature)
             state = state._replace(momentum=momentum)
-        estimator_keys = keys._replace(noise=estimator_key)
-        estimator = renew(estimator_keys, state.estimator, state.position, data)
-        state = state._replace(estimator=estimator)
+        own = renew(keys._replace(noise=estimator_key), state.estimator, state.position, data)
+        state = state._replace(estimator=own)
         return self._with_gradient(keys._replace(noise=gradient_key), state, data)
 
     def _draw_momentum(self, key: Any, position: Position, temperature: Float[Array, ""]) -> PyTree:
@@ -267,10 +266,9 @@ class Splitting(Kernel):
                 gradient, estimator = self._estimate(next(draws), estimator, phase.position, data)
                 told = {"covariance": gradient.covariance, "curvature": gradient.curvature}
                 phase, fresh = phase._replace(**told), True
-            noise_key = next(noise_keys) if piece.random else None
             field = gradient.value if piece.uses_field else None
             time = h / self.word.count(letter)
-            moved = piece(noise_key, phase, time, field)
+            moved = piece(next(noise_keys) if piece.random else None, phase, time, field)
             check_phase(letter, piece, phase, moved)
             own = piece.excess(phase, time, field)
             heat = heat if own is None else own
@@ -294,7 +292,9 @@ class Splitting(Kernel):
         return _tree.all_finite((state.position, state.momentum))
 
     def weight(self, info: SplittingInfo, state: SplittingState) -> Float[Array, "..."] | None:
-        return info.weight
+        # of several steps in one the position is the last one's: in a search it does not count
+        hot = self._temperature(state.count - 1) > 0
+        return None if info.weight is None else jnp.where(hot, info.weight, 0.0)
 
     def check(self, position: Position, data: Data) -> None:
         _checks.real_position(position)

@@ -9,8 +9,10 @@ import threading
 import time
 import warnings
 import zipfile
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -89,8 +91,9 @@ START = np.float32(0)
 @pytest.mark.parametrize("burn_in, thin", [(0, 1), (3, 2), (4, 3), (19, 5), (0, 20)])
 def test_kept_draws(burn_in, thin, chunk):
     args = {"num_steps": 20, "burn_in": burn_in, "thin": thin, "chunk": chunk}
-    run = sample(KEY, COUNT, START, None, **args)
     kept = (20 - burn_in) // thin
+    with nullcontext() if kept else pytest.warns(UserWarning, match="no draw is kept: thin is 5"):
+        run = sample(KEY, COUNT, START, None, **args)
     last = burn_in + thin * np.arange(1, kept + 1)
     assert run.trace.dtype == np.float32 and run.trace.tolist() == last.tolist()
     assert run.info.last.tolist() == last.tolist()
@@ -273,12 +276,14 @@ def test_a_run_and_what_it_went_on_with_are_one():
         first.extend(run_sgld(num_chains=2, num_steps=40))
     with pytest.raises(ValueError, match=r"later must .*\('chain', 'draw'\)"):
         first.extend(run_sgld(num_steps=40))
-    other = run_sgld(position=first, num_steps=5, num_chains=2, record=lambda s, i: (s.position,))
+    on = {"position": first, "num_steps": 6, "num_chains": 2}
+    with pytest.raises(ValueError, match="later must have this run's thin, 2, got 3"):
+        first.extend(run_sgld(**on, thin=3))
+    on["thin"] = 2
+    other = run_sgld(**on, record=lambda s, i: (s.position,))
     with pytest.raises(ValueError, match="later must keep what this run kept"):
         first.extend(other)
-    wider = run_sgld(
-        position=first, num_steps=5, num_chains=2, record=lambda s, i: jnp.append(s.position, 0.0)
-    )
+    wider = run_sgld(**on, record=lambda s, i: jnp.append(s.position, 0.0))
     with pytest.raises(ValueError, match="later must keep what this run kept, of shape"):
         first.extend(wider)
     moments = run_sgld(num_chains=2, num_steps=40, reduce=True)
@@ -624,6 +629,23 @@ def test_what_a_function_reads_is_its_own(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setitem(globals(), "helper", lambda x: x**4)
     assert all(x != y for x, y in zip(before, map(code_of, functions)))
+
+
+def test_what_a_function_reads_through_a_module_is_its_own(monkeypatch):
+    """As `package.part.helper`: the code of it, and not that of all of the module or of JAX."""
+    part, package = ModuleType("package.part"), ModuleType("package")
+    part.helper, part.other, part.package, package.part = abs, 1.0, package, part
+    monkeypatch.setitem(globals(), "PACKAGE", package)
+    reads = lambda x: jnp.sin(PACKAGE.part.helper(x))  # noqa: F821
+    nested = lambda x: (lambda y: PACKAGE.part.helper(y))(x)  # noqa: F821
+    for function in (reads, nested, lambda x: package.part.helper(x)):
+        part.helper = lambda x: x**2
+        before = code_of(function)
+        assert before == code_of(function)
+        part.other = 2.0
+        assert before == code_of(function)
+        part.helper = lambda x: x**4
+        assert before != code_of(function)
 
 
 def test_code_is_the_same_in_another_process(tmp_path):

@@ -16,20 +16,31 @@ from sgmc_jax import (
     Given,
     LinearModel,
     Minibatch,
+    Sphere,
     Summand,
     Vmap,
     cycle,
+    draw,
     find_mode,
     full_pass,
     gibbs,
     repeat,
     sample,
+    scir,
+    sggmc,
     sgld,
     thin,
 )
 from sgmc_jax.collective import Shard
-from sgmc_jax.models import MatrixFactorization, SoftmaxRegression
+from sgmc_jax.models import (
+    LDA,
+    LogisticRegression,
+    MatrixFactorization,
+    SoftmaxRegression,
+    SphericalAdmixture,
+)
 from sgmc_jax.models._labels import log_probability
+from sgmc_jax.models.spherical import UnitVectors
 from sgmc_jax.runner.stream import open_data, padded, passes_of
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
@@ -393,6 +404,55 @@ def test_a_stray_index_of_a_later_batch_stops_the_chain(users, items):
     with pytest.warns(UserWarning, match="at step 2"):
         run = sample(KEY, kernel, model.start(KEY), batch, num_steps=4)
     assert run.stopped == 2
+
+
+@pytest.mark.parametrize("stray", [2, -1])
+def test_a_stray_answer_of_a_later_batch_stops_the_chain(stray):
+    kernel = sgld(Minibatch(LogisticRegression(), Given(80)), 1e-3)
+    batch = lambda i: (X[:8], np.where(i == 2, stray, np.arange(8) % 2))
+    with pytest.warns(UserWarning, match="at step 2"):
+        run = sample(KEY, kernel, jnp.zeros(4), batch, num_steps=4)
+    assert run.stopped == 2
+
+
+def test_a_stray_word_of_a_later_batch_stops_the_chain():
+    """It would be one of the next topic, or of none."""
+    words = np.array([[0, 1, 1, 4], [2, 3, 0, -1]])
+    lda = LDA(2, 5, alpha=0.5, beta=0.5)
+    kernel = scir(lda.counts(Given(80), method="fresh", burn_in=2), 0.1)
+    batch = lambda i: np.where((i == 2) & (words == 4), 5, words)
+    with pytest.warns(UserWarning, match="at step 2"):
+        run = sample(KEY, kernel, jnp.zeros((2, 5)), batch, num_steps=4)
+    assert run.stopped == 2
+
+
+@pytest.mark.parametrize("vocabulary", [5, 100])  # in full, and by the words
+def test_a_stray_word_on_the_sphere_stops_the_chain(vocabulary):
+    sam = SphericalAdmixture(2, vocabulary, 1.0, 30.0, 4.0, 2.0)
+    topics = np.eye(vocabulary, dtype=np.float32)[:2]
+    columns, values = np.array([[0, 1], [2, 4]]), np.full((2, 2), np.sqrt(0.5), np.float32)
+    batch = lambda i: UnitVectors(np.where((i == 2) & (columns == 4), vocabulary, columns), values)
+    kernel = sggmc(sam.topics(Given(80), fresh=True), Sphere(), 1e-3)
+    with pytest.warns(UserWarning, match="at step 2"):
+        run = sample(KEY, kernel, topics, batch, num_steps=4)
+    assert run.stopped == 2
+
+
+def test_a_draw_of_all_data_is_not_given_batches():
+    """A conditional that sums over the data would sum over a batch, as if there were no others."""
+    mean = sgld(Minibatch(FunctionModel(lambda x: -0.5 * x**2), Given(80)), 1e-3)
+
+    def run(**said):
+        noise = draw(lambda key, data: jnp.sum(data**2), **said)
+        kernel = gibbs(mean=lambda rest: mean, noise=lambda rest: noise)
+        start = {"mean": jnp.zeros(()), "noise": jnp.ones(())}
+        return sample(KEY, kernel, start, lambda i: Y[:8], num_steps=2)
+
+    with pytest.raises(TypeError, match=r"Gibbs would take each .*draw\(\.\.\., streams="):
+        run()
+    np.testing.assert_allclose(run(streams=True).trace["noise"], np.sum(Y[:8] ** 2), rtol=1e-5)
+    with pytest.raises(TypeError, match="streams must be True or False, got 1"):
+        draw(lambda key, data: 0.0, streams=1)
 
 
 def test_an_iterator_is_taken_for_no_tree():

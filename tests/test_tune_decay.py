@@ -130,6 +130,12 @@ def test_tune_decay_refuses(options, error, message):
         tuned(**options)
 
 
+def test_runs_of_several_chains_are_refused():
+    several = sample(KEY, KERNEL, None, X, num_steps=2, num_chains=2)
+    with pytest.raises(ValueError, match=r"a run of one chain, got .* \('chain', 'draw'\)"):
+        tuned(position=several)
+
+
 def test_other_kernels_have_no_decay():
     model = FunctionModel(lambda x: -0.5 * x**2, lambda x, y: -0.5 * (y - x) ** 2)
     with pytest.raises(TypeError, match="kernel must be slice_features.*got Splitting"):

@@ -265,6 +265,9 @@ def test_what_is_refused():
         grid_search(KEY, flat, langevin, STEPS, **args)
     with pytest.raises(TypeError, match="model must be a Model"):
         grid_search(KEY, lambda x: x, langevin, STEPS, **args)
+    for stream in (lambda: iter([np.zeros(2)]), lambda i: np.zeros(2), iter([np.zeros(2)])):
+        with pytest.raises(TypeError, match="data must be arrays, all of them, got"):
+            grid_search(KEY, TARGET, langevin, STEPS, **(args | {"data": stream}))
     with pytest.raises(ValueError, match="burn_in"):
         grid_search(KEY, TARGET, langevin, STEPS, **args, burn_in=1.0)
     with pytest.raises(ValueError, match="reduction"):

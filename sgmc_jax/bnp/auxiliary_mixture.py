@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from .. import _checks, _tree
+from .. import _checks
 from .._types import Data, Key, as_keys
 from ..arrays import over_rows
 from ..contract import SlotInfo
@@ -45,8 +45,8 @@ class AuxiliaryMixture(BlockKernel):
         turns = (jnp.arange(len(uniforms)), uniforms)
         (labels, _, _, overflow), _ = jax.lax.scan(visit, start, turns)
         # parameters are dropped: the next step draws them given these labels
-        hyper = _tree.nan_where(hyper, _tree.has_nan(params))
         state = model.state(hyper, labels, blocks, overflow, self.capacity)
+        state = self._told(state, params, labels)
         return state, state.slots
 
     def _visit(
@@ -82,6 +82,7 @@ class AuxiliaryMixture(BlockKernel):
         # also the slot of a cluster that the point had to itself, which may not be the lowest
         birth, free = choice < num, counts == 0
         slot = jnp.where(birth, jnp.argmax(free), choice - num)
+        slot = jnp.where(choice < 0, -1, slot)  # there is no law
         slot = jnp.where(real, slot, old).astype(labels.dtype)
         chosen = jnp.minimum(choice, num - 1)
         # over what a dead cluster has left in the slot

@@ -142,7 +142,7 @@ class SliceCRM(ModelKernel):
         shared = shared | weights.kept(atoms) | {"parameters": drawn}
         local = {"features": blocks.unpad(z).astype(model.process.dtype)}
         state = HybridState(Dist(shared, local), sums, model.kept(params))
-        return state, state.slots
+        return self._told(state, params, z), state.slots
 
     def _all_rows(
         self, now: Sliced, rows: FeatureRows, index: Int[Array, " n"]

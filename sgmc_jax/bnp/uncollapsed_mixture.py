@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .. import _checks, _tree
+from .. import _checks
 from .._types import Data, Key, as_keys
 from ..contract import SlotInfo
 from ..families import Family
@@ -46,8 +46,8 @@ class UncollapsedMixture(ModelKernel):
         labels = jnp.where(blocks.real, labels, 0)
         # fewer fresh atoms than U had a slot
         lost = jnp.sum(counts == 0) < self.tail
-        hyper = _tree.nan_where(hyper, _tree.has_nan(params))
         state = model.state(hyper, labels, blocks, lost, self.capacity)
+        state = self._told(state, params, labels)
         return state, state.slots
 
     def _draw_weights(

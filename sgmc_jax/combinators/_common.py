@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._types import Kernel, Position
@@ -19,9 +21,12 @@ def with_position(state: Any, position: Position) -> Any:
 
 
 def mean_weight(weights: Iterable[Float[Array, "..."] | None]) -> Float[Array, "..."] | None:
-    """What a step of several kernels counts for: the mean of what they tell, if any does."""
+    """What a step of several kernels counts for: the mean of what they tell, if any does; nothing
+    if one of them moved its part as in a search."""
     told = [weight for weight in weights if weight is not None]
-    return sum(told[1:], told[0]) / len(told) if told else None
+    if not told:
+        return None
+    return jnp.where(reduce(jnp.minimum, told) > 0, sum(told[1:], told[0]) / len(told), 0.0)
 
 
 def require_kernel(kernel: Any) -> None:

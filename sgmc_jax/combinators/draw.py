@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Shaped
 
-from .. import _returned
+from .. import _checks, _returned
 from .._functions import as_function
 from .._types import Data, Empty, Kernel, Key, Position, as_keys
+from ..contract import Contract
 
 
 class DrawState(NamedTuple):
@@ -33,7 +34,7 @@ class Draw(Kernel):
     """See `draw`."""
 
     function: Callable = eqx.field(converter=as_function)
-    streams: ClassVar[bool] = True  # it may make of the data what it likes
+    of_batches: bool = eqx.field(static=True, default=False)
 
     def init(self, key: Key, position: Position, data: Data) -> DrawState:
         return DrawState(position)
@@ -42,6 +43,9 @@ class Draw(Kernel):
         value = self.function(as_keys(key).noise, data)
         _returned.like("draw's function", value, state.position, "the position")
         return DrawState(jax.tree.map(_as_leaf, value, state.position)), Empty()
+
+    def contract(self, position: Position) -> Contract:
+        return super().contract(position)._replace(streams=self.of_batches)
 
 
 def _as_leaf(value: Any, leaf: Any) -> Shaped[Array, "..."]:
@@ -59,12 +63,17 @@ def _as_leaf(value: Any, leaf: Any) -> Shaped[Array, "..."]:
     return jnp.asarray(value, dtype)
 
 
-def draw(function: Callable) -> Draw:
+def draw(function: Callable, *, streams: bool = False) -> Draw:
     """The kernel that draws its position exactly and independently of where it was.
 
     Args:
         function: `(key, data) -> position`, typically a full conditional, inside `gibbs`. Where an
             engine shards the data, they are a `Shard`, and every shard must draw the same.
+        streams: whether it may be given the batches of a stream, as one may that reads no data, or
+            takes a batch for no more than it is.
+
+    Raises:
+        TypeError: by `sample`, if the data are a stream and `streams` is not said.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -73,4 +82,5 @@ def draw(function: Callable) -> Draw:
         >>> state.position.shape
         (2,)
     """
-    return Draw(as_function(function, "function", ("key", "data")))
+    _checks.truth("streams", streams)
+    return Draw(as_function(function, "function", ("key", "data")), streams)

@@ -136,7 +136,8 @@ def gibbs(**blocks: Callable) -> Gibbs:
     The position is a dict by block name; a step runs through the blocks in the order given. Each
     block's kernel is built inside the step from `rest`, the dict of the other blocks' current
     values, and its state is brought up to date before it steps (`Kernel.retarget`): a gradient that
-    it carries, or the full pass of a control variate, is computed anew in every step.
+    it carries, or the full pass of a control variate, is computed anew in every step, and a
+    momentum under a mass matrix drawn anew, as the letter R would: friction then has no memory.
 
     Targets:
         the joint law, if each block's kernel leaves its full conditional invariant.

@@ -14,6 +14,11 @@ def log_probability(outputs: Float[Array, " k"], y: Shaped[Array, ""]) -> Float[
     return if_known(y, len(outputs)) * jax.nn.log_softmax(outputs)[y]
 
 
+def if_truth(y: Shaped[Array | np.ndarray, "*b"]) -> Float[Array, "*b"]:
+    """A factor, 1 for a label 0 or 1, and NaN for others."""
+    return jnp.where((y == 0) | (y == 1), 1.0, jnp.nan)
+
+
 def if_known(index: Shaped[Array | np.ndarray, "*b"], num: int) -> Float[Array, "*b"]:
     """A factor, 1 for an index in 0, ..., num - 1, and NaN for others, which JAX would clamp."""
     return jnp.where((index >= 0) & (index < num), 1.0, jnp.nan)

@@ -121,12 +121,14 @@ def word_counts(
 ) -> Num[Array, "k v"]:
     """How often each word has each topic, each document counted by its weight.
 
-    If that is a truth they are whole numbers: one more than 2^24 is 2^24 in float32.
+    If that is a truth they are whole numbers: one more than 2^24 is 2^24 in float32. Other ones are
+    NaN if a word is out of the vocabulary, as in a later batch of a stream it may be.
     """
-    cell = jnp.where(words >= 0, topics.astype(jnp.int32) * vocabulary + words, -1)
-    cell = jnp.where(cell >= 0, cell, num_topics * vocabulary)
+    known, cell = words < vocabulary, topics.astype(jnp.int32) * vocabulary + words
+    cell = jnp.where((words >= 0) & known & (cell >= 0), cell, num_topics * vocabulary)
     spread = jnp.broadcast_to(weight[:, None], words.shape)
     whole = weight.dtype == jnp.bool_
     zeros = jnp.zeros(num_topics * vocabulary, jnp.int32 if whole else weight.dtype)
     counts = zeros.at[cell].add(spread.astype(zeros.dtype), mode="drop")
+    counts = counts if whole else counts + jnp.where(jnp.all(known), 0.0, jnp.nan)
     return counts.reshape(num_topics, vocabulary)

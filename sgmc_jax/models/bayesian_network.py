@@ -170,7 +170,8 @@ class BayesianNetwork(Model):
         shape, rate = self.precision_prior
         shape, log_rate = shape + number / 2, jnp.log(rate + squares / 2)
         dtype = jnp.result_type(*jax.tree.leaves(rest["weights"]))
-        return draw(lambda key, data: (log_gamma(key, shape) - log_rate).astype(dtype))
+        one = lambda key, data: (log_gamma(key, shape) - log_rate).astype(dtype)
+        return draw(one, streams=True)
 
     def predict(self, draws: PyTree, x: PyTree) -> Float[Array, "n ..."]:
         """The posterior mean of the response, by default of the probabilities of the labels.

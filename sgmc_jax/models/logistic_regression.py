@@ -10,15 +10,16 @@ from jaxtyping import Array, Float, Shaped
 
 from .. import _checks
 from ..arrays import product
+from ._labels import if_truth
 from ._regression import LabelRegression, simulate_rows
 
 
 def _loglik(predictor: Float[Array, ""], y: Shaped[Array, ""]) -> Float[Array, ""]:
-    return y * predictor - jnp.logaddexp(0.0, predictor)
+    return if_truth(y) * (y * predictor - jnp.logaddexp(0.0, predictor))
 
 
 def _slope(predictor: Float[Array, ""], y: Shaped[Array, ""]) -> Float[Array, ""]:
-    return y - jax.nn.sigmoid(predictor)
+    return if_truth(y) * (y - jax.nn.sigmoid(predictor))
 
 
 class LogisticRegression(LabelRegression):

@@ -231,7 +231,7 @@ class MatrixFactorization(Ratings):
             keys = jax.random.split(key)
             return {side: prior.draw(k, factors[side]) for side, k in zip(SIDES, keys, strict=True)}
 
-        return draw(both)
+        return draw(both, streams=True)
 
     def predict(
         self,

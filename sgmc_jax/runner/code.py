@@ -7,7 +7,7 @@ import dis
 import functools
 import sys
 from collections.abc import Iterator
-from types import CodeType, MethodType, SimpleNamespace
+from types import CodeType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import equinox as eqx
@@ -110,6 +110,7 @@ def _of_function(function: Any, seen: dict[int, Any]) -> Iterator[str]:
         yield from _of_code(function.__code__, function.__doc__)
         names = dict.fromkeys(_globals_read(function.__code__))
         parts += [function.__globals__[name] for name in names if name in function.__globals__]
+        parts = _with_parts_of_modules(parts, set(_names_used(function.__code__)))
     for part in parts:
         yield from _of(part, seen)
 
@@ -131,6 +132,24 @@ def _globals_read(code: CodeType) -> Iterator[str]:
             yield from _globals_read(x)
 
 
+def _names_used(code: CodeType) -> Iterator[str]:
+    """Those of globals and of attributes, in no order."""
+    yield from code.co_names
+    for x in code.co_consts:
+        if isinstance(x, CodeType):
+            yield from _names_used(x)
+
+
+def _with_parts_of_modules(found: list[Any], names: set[str]) -> list[Any]:
+    """`found`, and, of modules that are a user's own, what bears one of the names."""
+    parts, seen = list(found), set()
+    for x in parts:  # which grows: a module may be reached through its package
+        if isinstance(x, ModuleType) and id(x) not in seen and not _is_of_package(x.__name__):
+            seen.add(id(x))
+            parts += [getattr(x, name) for name in sorted(names) if hasattr(x, name)]
+    return parts
+
+
 def _methods(kind: type) -> list[Any]:
     """The functions of a class and of those it inherits from, up to a library's."""
     own = [each for each in kind.__mro__ if not _is_known(each)]
@@ -143,7 +162,7 @@ def _methods(kind: type) -> list[Any]:
 def _state_of(x: Any) -> list[Any]:
     """What tells objects of a user's class apart, and records of any; libraries keep caches."""
     kind = type(x)
-    own = not (_is_known(kind) or _is_installed(kind))
+    own = not (_is_known(kind) or _is_of_package(kind.__module__))
     if not (own or dataclasses.is_dataclass(x) or isinstance(x, SimpleNamespace)):
         return []
     slots = [name for each in kind.__mro__ for name in getattr(each, "__slots__", ())]
@@ -153,11 +172,12 @@ def _state_of(x: Any) -> list[Any]:
     return [*told, kind] if own else told
 
 
-def _is_installed(kind: type) -> bool:
-    """Whether a class is of Python or of a package, not of code that is being written."""
-    if kind.__module__.split(".")[0] in sys.stdlib_module_names:
+def _is_of_package(module: str) -> bool:
+    """Whether a module is of Python or of a package, not of code that is being written."""
+    root = module.split(".")[0]
+    if root in sys.stdlib_module_names or root in _LIBRARIES:
         return True
-    path = str(getattr(sys.modules.get(kind.__module__), "__file__", None) or "")
+    path = str(getattr(sys.modules.get(module), "__file__", None) or "")
     return "site-packages" in path or "dist-packages" in path
 
 

@@ -161,12 +161,12 @@ class Host:
 
     def _chunk(self, num_steps: int) -> int:
         """One compiled call; the number of steps it made."""
-        chains, batches = self.chains, self.chains.first_data
+        chains, capacity, batches = self.chains, self.chains.capacity, self.chains.first_data
         if isinstance(self.source, Stream):
             wanted = self.num_steps, num_steps, self.source.max_batches
             num_steps, batches = self.processes.together(partial(self.source.take, *wanted))
+            num_steps = self.processes.least(num_steps)  # where the data of one end before others'
             batches = chains.layout.put_data(batches, chains.plan.num_rows, axis=1)
-        capacity = chains.capacity
         carry, buffers = chains.advance((self.num_steps, num_steps, self.burn_in), batches)
         if chains.capacity != capacity:
             self._make_room()

@@ -119,6 +119,11 @@ def tune_decay(
             "kernel must be slice_features, slice_crm or slice_bnb, whose slices have a decay, "
             f"got {type(kernel).__name__}"
         )
+    if isinstance(position, Run) and position.axes != ("draw",):
+        raise ValueError(
+            f"position must be a run of one chain, got one with the axes {position.axes}: give the "
+            "position of one of its chains"
+        )
     _checks.positive("decays", decays)
     arms = _checks.doubles("decays", decays).astype(kernel.decay.dtype)
     if arms.ndim != 1 or not arms.size:

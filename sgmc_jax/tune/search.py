@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -17,6 +17,7 @@ from .._functions import must_take
 from .._types import Data, Kernel, Position
 from ..combinators import require_kernel
 from ..model import Model
+from ..runner.stream import passes_of
 from .arms import Setting, Tuned
 from .curvature import num_items
 from .judge import as_judge
@@ -215,6 +216,8 @@ def _race(
     if cost is not None:
         must_take(cost, "cost", ("setting",))
     position, data = _tree.strong(position), without_frames("data", data)
+    if callable(data) or isinstance(data, Iterator) or passes_of(data) is not None:
+        raise TypeError(f"data must be arrays, all of them, got {type(data).__name__}")
     scale_key, key = jax.random.split(key)
     judge = as_judge(scale_key, model, position, data, *judging)
     racers = [_racer(make_kernel, setting, position, data, cost) for setting in _settings(grid)]

@@ -1,4 +1,4 @@
-"""Parameters that are not numbers stop a chain, though labels drawn by them are like others."""
+"""What is not a number stops a chain, though labels drawn by it are like others."""
 
 import equinox as eqx
 import jax
@@ -10,11 +10,14 @@ from sgmc_jax import Vmap, sample
 from sgmc_jax.bnp import (
     BetaBernoulli,
     BetaProcess,
+    Demotion,
     DirichletCategorical,
     DirichletProcess,
+    GammaPoisson,
     Groups,
     HierarchicalDirichletProcess,
     LinearGaussian,
+    LinearPoisson,
     NormalKnownCovariance,
     auxiliary_mixture,
     hybrid_features,
@@ -88,6 +91,63 @@ def test_all_shards_stop():
         run = sample(jax.random.key(0), kernel, None, ITEMS, num_steps=3, engine=Vmap(2))
     labels = run.trace.local["assignment"]
     assert np.all(run.stopped == 0) and np.all(labels == labels[0])
+
+
+class Scoreless(NormalKnownCovariance):
+    """The last item's density has overflowed, under parameters that are whole."""
+
+    def scores(self, params, items):
+        return jnp.where(items[:, 0] == 1, jnp.nan, super().scores(params, items))
+
+
+class Lawless(NormalKnownCovariance):
+    """Likewise its predictive density."""
+
+    def log_predictive_of(self, predictive, item):
+        return jnp.where(item[0] == 1, jnp.nan, super().log_predictive_of(predictive, item))
+
+
+class Oddless(LinearPoisson):
+    def log_item(self, params, entries, item):
+        return jnp.where(item[0] == 3, jnp.nan, super().log_item(params, entries, item))
+
+
+SCORELESS, LAWLESS = Scoreless(0.0, 1.0, 4.0), Lawless(0.0, 1.0, 4.0)
+LAST = GROUPED._replace(items=GROUPED.items[::-1], size=GROUPED.size[::-1])
+COUNTS, COUNTED = np.array([[2], [0], [1], [0], [5], [3]]), Oddless(1)
+DP, HDP = DirichletProcess(1.0), HierarchicalDirichletProcess(1.0, 1.0)
+NO_LAW = {
+    "predictive": (lambda: hybrid_mixture(DP, LAWLESS, blocks=2), ITEMS),
+    "demotion": (lambda: hybrid_mixture(DP, LAWLESS, schedule=Demotion()), ITEMS),
+    "hdp": (lambda: hybrid_hdp(HDP, SCORELESS, blocks=2), LAST),
+    "hdp predictive": (lambda: hybrid_hdp(HDP, LAWLESS, blocks=2), LAST),
+    "uncollapsed": (lambda: uncollapsed_mixture(DP, SCORELESS, tail=2), ITEMS),
+    "auxiliary": (lambda: auxiliary_mixture(DP, SCORELESS), ITEMS),
+    "slices": (lambda: slice_mixture(DP, SCORELESS), ITEMS),
+    "random scan": (lambda: slice_mixture(DP, SCORELESS, batch_size=4), ITEMS),
+    "bnb": (lambda: slice_bnb(BetaProcess(1.0, 2.0), SCORELESS, capacity=64), LAST),
+    "features": (lambda: hybrid_features(GammaPoisson(1.0), COUNTED, blocks=2), COUNTS),
+    "slice features": (lambda: slice_features(GammaPoisson(1.0), COUNTED), COUNTS),
+}
+
+
+def alone_and_on_shards():
+    for name in NO_LAW:
+        fast = name in ("predictive", "features", "slices")
+        yield pytest.param(name, None, id=name, marks=[] if fast else pytest.mark.full)
+        if name not in ("demotion", "auxiliary"):  # which are of one block
+            yield pytest.param(name, Vmap(2), id=f"{name}-shards", marks=pytest.mark.full)
+
+
+@pytest.mark.parametrize("name,engine", alone_and_on_shards())
+def test_an_item_without_a_law_stops_the_chain(name, engine):
+    """One item's, on one of the shards; of features only once one is there to choose."""
+    make, data = NO_LAW[name]
+    with pytest.warns(UserWarning, match="chain 0 at step"):
+        run = sample(jax.random.key(0), make(), None, data, num_steps=20, engine=engine)
+    assert np.all(run.stopped >= 0)
+    labels = next(iter(run.trace.local.values()))
+    assert np.all(labels >= 0) and np.all(labels[-1] == labels[run.stopped])
 
 
 @pytest.mark.full

@@ -108,6 +108,16 @@ def main(address, rank, folder):
         whole = of_batches(lambda: rows[:8])
         np.testing.assert_array_equal(run.trace, whole.trace[:, : run.trace.shape[1]])
 
+    def ended():
+        """One has batches for 35 steps, the other for 37: both make 35 and say so."""
+        own = args | {"num_chains": engine.size, "share_batch": True}
+        few = iter([rows[:8]] * (35 + 2 * rank))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            run = sample(key, streamed, start, few, **own)
+        assert run.trace.shape == (engine.size, 35, 2)
+        assert any("the data ended after 35 steps" in str(one.message) for one in told)
+
     def pickled():
         run = sample(key, spread, start, joined(rows), **args)
         if rank == 0:
@@ -132,7 +142,8 @@ def main(address, rank, folder):
             return error
         raise AssertionError("nothing was raised")
 
-    cases = (own_folders, own_rows, own_keys, few_devices, unsaved, unread, stopped, pickled, words)
+    cases = own_folders, own_rows, own_keys, few_devices, unsaved, unread
+    cases = (*cases, stopped, ended, pickled, words)
     for case in cases:
         print(rank, case.__name__, flush=True)
         case()

@@ -8,7 +8,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Cyclical, Full, FunctionModel, Kernel, Minibatch, repeat, sample, sghmc, sgld
+from sgmc_jax import (
+    Cyclical,
+    Full,
+    FunctionModel,
+    Kernel,
+    Minibatch,
+    cycle,
+    gibbs,
+    repeat,
+    sample,
+    sghmc,
+    sgld,
+    thin,
+)
 from tests.laws.moments import check_law, fault_is_seen
 
 KEY = jax.random.key(41)
@@ -79,18 +92,43 @@ def test_a_search_without_noise_is_left_out_of_averages(step_size):
         np.testing.assert_allclose(moments.variance + moments.mean**2, expected, rtol=1e-4)
 
 
-def test_a_repeat_that_ends_in_a_search_weighs_nothing():
+NORMAL = Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full())
+SEARCHING = sgld(NORMAL, SCHEDULE, temperature=SCHEDULE.temperature)
+
+
+def check_averages(kernel, position, weights):
+    args = {"num_steps": len(weights), "num_chains": 16, "position_axis": None}
+    moments = sample(KEY, kernel, position, None, reduce=True, **args).trace
+    draws = sample(KEY, kernel, position, None, **args).trace
+    for x, mean, variance in zip(*map(jax.tree.leaves, (draws, *moments[:2])), strict=True):
+        expected = np.average(np.asarray(x, float) ** 2, axis=1, weights=weights)
+        np.testing.assert_allclose(variance + mean**2, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("several", [repeat, thin])
+def test_several_steps_that_end_in_a_search_weigh_nothing(several):
     """Four steps of cycles of six: whatever came before, the position is of the search."""
-    normal = Minibatch(FunctionModel(lambda x: -0.5 * x**2), Full())
-    kernel = repeat(sgld(normal, SCHEDULE, temperature=SCHEDULE.temperature), 4)
-    args = {"num_steps": 50, "num_chains": 16, "position_axis": None}
-    moments = sample(KEY, kernel, jnp.zeros(()), None, reduce=True, **args).trace
-    draws = np.asarray(sample(KEY, kernel, jnp.zeros(()), None, **args).trace, float)
     steps = np.arange(200).reshape(50, 4)
     hot = np.asarray(SCHEDULE.temperature(steps)) > 0
     weights = np.where(hot[:, -1], np.mean(np.where(hot, SCHEDULE(steps), 0), axis=1), 0)
-    expected = np.average(draws**2, axis=1, weights=weights)
-    np.testing.assert_allclose(moments.variance + moments.mean**2, expected, rtol=1e-4)
+    check_averages(several(SEARCHING, 4), jnp.zeros(()), weights)
+
+
+SHRINKING = lambda step: 0.5 / (1 + step)
+BESIDE = {
+    "cycle": (cycle(SEARCHING, sgld(NORMAL, SHRINKING)), jnp.zeros(())),
+    "gibbs": (
+        gibbs(x=lambda rest: SEARCHING, y=lambda rest: sgld(NORMAL, SHRINKING)),
+        {"x": jnp.zeros(()), "y": jnp.zeros(())},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_search_beside_another_kernel_weighs_nothing(name):
+    steps = np.arange(200)
+    hot = np.asarray(SCHEDULE.temperature(steps)) > 0
+    check_averages(*BESIDE[name], np.where(hot, (SCHEDULE(steps) + SHRINKING(steps)) / 2, 0.0))
 
 
 def test_it_refuses():

@@ -288,7 +288,7 @@ def test_other_bad_input_is_refused():
     marginal = gmc(SAM.marginal(KEY), Sphere(), 0.1, 2)
     with pytest.raises(TypeError, match="data must be documents as SphericalAdmixture.documents"):
         sample(KEY, marginal, TOPICS, COUNTS, num_steps=1)
-    for other in (kernel, marginal):
+    for other in (kernel, marginal, SAM.variational(Full())):
         with pytest.raises(ValueError, match=r"position must be topics, of shape \(3, 7\), got"):
             sample(KEY, other, TOPICS[:2], DOCUMENTS, num_steps=1)
     start = {"topics": TOPICS, "proportions": np.full((D - 1, K), 1 / K, np.float32)}

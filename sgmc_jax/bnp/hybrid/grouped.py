@@ -236,7 +236,9 @@ def sweep_groups(
             weights = jnp.where(open_, (counts - was + prior) * likelihood, 0)
             cumulative = _running_sums(weights)
             below = cumulative < uniform[:, None] * cumulative[:, -1:]
-            new = jnp.where(anchor | (p >= size), old, jnp.sum(below, axis=1, dtype=old.dtype))
+            new = jnp.sum(below, axis=1, dtype=old.dtype)
+            new = jnp.where(cumulative[:, -1] > 0, new, -1)  # as `pick` tells that it has no law
+            new = jnp.where(anchor | (p >= size), old, new)
             now = (new[:, None] == jnp.arange(len(prior))) & (p < size)[:, None]
             return labels.at[:, p].set(new), counts - was + now
 

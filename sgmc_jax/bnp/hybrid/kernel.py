@@ -223,6 +223,14 @@ class ModelKernel(Kernel):
     def finite(self, state: HybridState) -> Bool[Array, ""]:
         return super().finite(state) & _tree.all_finite(state.sums.statistics)
 
+    def _told(self, state: HybridState, theta: PyTree, z: Shaped[Array, "n *k"]) -> HybridState:
+        """A state that does not look whole if its z come of NaN parameters, or, where one is
+        negative, of no law at all: they are numbers like others."""
+        broken = _tree.has_nan(theta) | jnp.any(z < 0)
+        broken = self.comm.psum(broken.astype(jnp.int32)) > 0
+        shared = _tree.nan_where(state.position.shared, broken)
+        return state._replace(position=state.position._replace(shared=shared))
+
     def check(self, position: Any, data: Data) -> None:
         self.model.check(position, data, self.capacity)
         if not isinstance(data, Shard):
@@ -272,6 +280,7 @@ class Hybrid(BlockKernel):
         # the state's sums are about its centre, and so must be all laws that read them
         model, blocks, sums = self.model.about(state.centre), self._blocks(data), state.sums
         z = model.entries(state.position.local[model.local], blocks)
+        real = z >= 0  # groups may have negative labels where they have no item
         # the designated block and A, by entries that will not move while they are in force
         anchors = self.schedule.anchors(keys.star, sums.occupancy)
         drawn = model.draw(keys, state, anchors, z, blocks)
@@ -288,9 +297,5 @@ class Hybrid(BlockKernel):
         sweep = partial(model.sweep, now, z)
         # where a schedule is exact, of rows that the move above has left as they were
         z, known = self.schedule.births(sweep, anchors, blocks, sums, given.count, z)
-        state = model.synchronise(now, z, known)
-        # z that NaN parameters have led to are numbers like others: the state shall not look whole
-        broken = self.comm.psum(_tree.has_nan(now.theta).astype(jnp.int32)) > 0
-        shared = _tree.nan_where(state.position.shared, broken)
-        state = state._replace(position=state.position._replace(shared=shared))
+        state = self._told(model.synchronise(now, z, known), now.theta, jnp.where(real, z, 0))
         return state, state.slots

@@ -126,7 +126,7 @@ def _visit_all(
         # without the point: the slot of a cluster that it had to itself may be the new one's
         free = tail & cradles & (others.counts == 0)
         # if none is free this is slot 0, a wrong one: the step is flagged, and made again
-        slot = jnp.where(choice == 0, jnp.argmax(free), choice - 1)
+        slot = jnp.where(choice == 0, jnp.argmax(free), choice - 1)  # below 0 if there is no law
         slot = jnp.where(real[i], slot, old).astype(start.labels.dtype)
         back = partial(jnp.where, slot == old)  # to the row without it: the sweep's still has it
         row = jax.tree.map(back, left, _row(others, slot))
@@ -239,14 +239,17 @@ def _logits(
 
 
 def pick(logits: Float[Array, " K"], uniform: Float[Array, ""]) -> Int[Array, ""]:
-    """An index by inversion; the same whatever the number of impossible ones at the end."""
+    """An index by inversion; the same whatever the number of impossible ones at the end.
+
+    It is -1 if there is no law to draw from: one has NaN, or all are impossible.
+    """
     # a uniform is above 0, so that first choices of no weight are passed by
     cumulative = jnp.cumsum(jnp.exp(logits - jnp.max(logits)))
-    return jnp.sum(cumulative < uniform * cumulative[-1])
+    return jnp.where(cumulative[-1] > 0, jnp.sum(cumulative < uniform * cumulative[-1]), -1)
 
 
 def pick_columns(logits: Float[Array, "K n"], uniforms: Float[Array, " n"]) -> Int[Array, " n"]:
-    """An index for each column, by inversion; a loop over rows is 8 times faster than `cumsum`."""
+    """`pick` of each column; a loop over rows is 8 times faster than `cumsum`."""
     weights = jnp.exp(logits - jnp.max(logits, axis=0))
     zero = jnp.zeros(uniforms.shape, jnp.promote_types(weights.dtype, uniforms.dtype))
     weights, uniforms = weights.astype(zero.dtype), uniforms.astype(zero.dtype)
@@ -258,4 +261,4 @@ def pick_columns(logits: Float[Array, "K n"], uniforms: Float[Array, " n"]) -> I
         return (below, index + (below < uniforms * total)), None
 
     (_, index), _ = jax.lax.scan(pass_by, (zero, zero.astype(jnp.int32)), weights)
-    return index
+    return jnp.where(total > 0, index, -1)

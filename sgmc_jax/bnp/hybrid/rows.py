@@ -212,11 +212,15 @@ def draw_entries(
     uniform: Float[Array, "*n"],
     frozen: Any,
 ) -> tuple[Int[Array, "*n"], Any]:
-    """New entries of column k, of one row or of many, each within a pair of neighbours."""
+    """New entries of column k, of one row or of many, each within a pair of neighbours.
+
+    An entry is -1 if its odds are NaN.
+    """
     lower, unused = process.lower(entry, uniform)
     # a Gibbs draw of two neighbours: from either of them their pair is chosen as likely
     odds = log_step(lower) + likelihood.gain(k, entry, lower)
     drawn = lower + (unused <= jax.nn.sigmoid(odds))  # uniforms are 1 at times, and never 0
+    drawn = jnp.where(jnp.isnan(odds), -1, drawn)
     # an anchor stays, and so does an entry whose pair would reach out of the range
     new = jnp.where(frozen | (lower < 0), entry, drawn)
     return new, likelihood.change(k, new - entry)

@@ -18,6 +18,7 @@ from ...arrays import product
 from ...bessel import log_bessel_series
 from ...model import Model
 from ...spaces.sphere import length as length_of
+from .._labels import if_known
 from .documents import UnitVectors, check_vectors, dense
 
 _NUMBERS = 2**25  # of documents in full at once
@@ -172,7 +173,9 @@ def inner_products(topics: Float[Array, "k v"], vectors: UnitVectors) -> Float[A
 
     def some(vectors: UnitVectors) -> Array:
         vectors = vectors._replace(values=vectors.values.astype(topics.dtype))
-        return _as_suits(by_words, in_full, vectors, topics.shape[1], topics)
+        products = _as_suits(by_words, in_full, vectors, topics.shape[1], topics)
+        known = jnp.min(if_known(vectors.columns, topics.shape[1]), axis=1, keepdims=True)
+        return products * known.astype(products.dtype)
 
     n, size = vectors.columns.shape[0], max(1, _NUMBERS // topics.shape[1])
     vectors = jax.tree.map(jnp.asarray, vectors)

@@ -168,6 +168,7 @@ class Variational(Kernel):
         self.kept.latent.check(position, data)
         self.kept.batcher.check(data)
         _checks.positive("step_size", self.step_size)
+        self.model.check(position, data)
         Sphere().check(position)
 
 
