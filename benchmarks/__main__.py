@@ -76,8 +76,13 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", default=None, help="the file to write; output.md for a full run")
     parser.add_argument("--all-cores", action="store_true", help="do not pin to one core")
     options = parser.parse_args(arguments)
+    for name in filter(None, options.suite.split(",")):
+        if name not in _SUITES:
+            parser.error(f"suite must be some of {', '.join(_SUITES)}, got {name!r}")
     if options.out is None and not options.quick and not options.suite:
         options.out = str(_OUT)
+    if options.out:
+        Path(options.out).parent.mkdir(parents=True, exist_ok=True)
     return options
 
 

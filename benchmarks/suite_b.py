@@ -47,7 +47,9 @@ def _table(chains: int, num_steps: int, rounds: int, data: tuple, batch_size: in
     title = f"B. {chains:,} chains, d={dim}, N={len(data[1]):,}, batch {batch_size:,}"
     note = (
         f"{num_steps:,} steps a call. The floors are vmapped, with the same index and key rules; "
-        "chain after chain is `chains_at_once=1`."
+        "they and blackjax's differentiate, where ours is a LinearModel that knows its slope, and "
+        "blackjax's batches are drawn by randint, with replacement. Chain after chain is "
+        "`chains_at_once=1`."
     )
     return compare(title, note, "us", "chain-step", race(cases, rounds), lines)
 

@@ -34,7 +34,8 @@ def run(scale: float, rounds: int) -> list[Table]:
     title = f"D. SCIR step on {shape[0]} x {shape[1]:,}"
     note = (
         "`jax.random` and numpy draw b Gamma(a + Poisson(theta exp(-h) / b)), numpy in float64; "
-        "a = prior + counts, four in five of them zero; theta is stationary."
+        "a = prior + counts, four in five of them zero; theta is stationary. `cir` is told where "
+        "a > 1/2."
     )
     return [compare(title, note, "ns", "element", race(cases, rounds), lines)]
 

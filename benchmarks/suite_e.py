@@ -40,4 +40,5 @@ def _met(row: list[str]) -> tuple[str, str]:
         return "", ""
     least, most = map(float, row[_WIDTH].split(" to "))
     right = _VARIANCES[0] <= least and most <= _VARIANCES[1] and float(row[_SHIFT]) <= _MEAN
-    return f"{_BAR:.0f}", "yes" if right and float(row[_RATIO]) >= _BAR else "**no**"
+    told = row[_RATIO] != "-"  # of so few effective draws it is not
+    return f"{_BAR:.0f}", "yes" if right and told and float(row[_RATIO]) >= _BAR else "**no**"

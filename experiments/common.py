@@ -61,7 +61,8 @@ def main(
     parser = argparse.ArgumentParser(prog=f"python -m {package}", description=what)
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(parts)}; all if none")
     parser.add_argument("--size", choices=sizes, default="small")
-    parser.add_argument("--seed", type=int, default=0, help="of the chains, not of the data")
+    of = "of the chains, and of data that a part simulates by it"
+    parser.add_argument("--seed", type=int, default=0, help=of)
     beside = Path(*package.split(".")) / "output"
     parser.add_argument("--out", type=Path, default=beside)
     parser.add_argument(
@@ -93,6 +94,14 @@ def main(
 
 class Missing(SystemExit):
     """Data or a package that are not there: the message says what to get, and other parts go on."""
+
+
+def package(name: str) -> Any:
+    """A package that a part compares with, or `Missing`."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise Missing(f"{name} is missing: pip install {name}") from error
 
 
 def found(folder: Path, name: str, what: str) -> Path:

@@ -23,7 +23,7 @@ def run(options: Options) -> Iterator[str]:
     """How well 20 proportions tell the three groups of held-out documents, and some topics."""
     corpus = newsgroups(options)
     steps = 20_000 if options.full else 3_000
-    header = ["model", "groups told right", "topics in a document", "seconds of the processor"]
+    header = ["model", "groups told right", "topics in a document", "seconds, compilation included"]
     rows, words = [], ""
     for name, shares in (("spherical admixture", _spherical), ("LDA", _lda)):
         began = time.process_time()

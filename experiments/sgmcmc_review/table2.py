@@ -30,7 +30,7 @@ from sgmc_jax.diagnostics import ess, ksd
 from sgmc_jax.models import LogisticRegression
 from sgmc_jax.tune import Laplace, default_kernel, laplace, successive_halving
 
-from ..common import Options, clocked, table
+from ..common import Options, clocked, package, table
 
 MODEL = LogisticRegression()
 CHAINS = 16
@@ -191,7 +191,7 @@ def drawn(
 
 def nuts(key: Any, problem: Problem, adapt: int, keep: int) -> Draws:
     """NUTS of blackjax, its window adaptation included in the seconds, its compilation not."""
-    import blackjax
+    blackjax = package("blackjax")
 
     def density(w: Array, data: Any) -> Array:
         return MODEL.logdensity(w, data)
@@ -279,6 +279,7 @@ def lines(key: Any, dim: int, size: Size) -> Iterator[list[str]]:
     fit = problem.fit
     h = min(0.5, 1.2 * dim**-0.25)
     exact = hmc(Minibatch(MODEL, Full()), h, 4, space=fit.space)
+    package("blackjax")  # or nothing at all: all ratios are to it
     reference = drawn(next(keys), problem, exact, size.passes, 4, f"h = {h:.2g}, L = 4")
     peer = nuts(next(keys), problem, *size.nuts)
     slow = float(np.min(ess(peer.trace))) / peer.seconds

@@ -72,7 +72,7 @@ def student(key: Any) -> Target:
 
 
 def two_modes(key: Any) -> Target:
-    """Two normals of unit variance, two and a half apart, in two dimensions."""
+    """Two normals of unit variance, two and a half apart in each of two dimensions."""
 
     def log_density(x: Any) -> Any:
         return jnp.logaddexp(*(-0.5 * jnp.sum((x - c) ** 2) for c in (-1.25, 1.25)))
