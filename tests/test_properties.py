@@ -3,6 +3,7 @@
 The search is derandomised: a run sees the same examples as the last one.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -24,6 +25,7 @@ from sgmc_jax import (
     draw,
     hmc,
     mala,
+    psgld,
     sample,
     sghmc,
     sgld,
@@ -101,12 +103,19 @@ def check_any_tree(name, position):
     programs.cache_clear()  # of shapes that do not come again
 
 
+COLD = {
+    "sghmc": partial(sghmc, friction=1.0, temperature=0.0),
+    "psgld": partial(psgld, temperature=0.0),
+}
+
+
+@pytest.mark.parametrize("name", COLD)
 @given(position=POSITIONS, h=st.floats(0.01, 0.3), steps=st.integers(1, 4))
 @searched(15)
-def test_a_tree_moves_as_its_numbers_do(position, h, steps):
+def test_a_tree_moves_as_its_numbers_do(name, position, h, steps):
     """Without noise the path of a tree is that of the vector of all its numbers."""
     flat, unravel = ravel_pytree(jax.tree.map(jnp.asarray, position))
-    kernel = sghmc(Minibatch(MODEL, Full()), h, friction=1.0, temperature=0.0)
+    kernel = COLD[name](Minibatch(MODEL, Full()), h)
     args = {"num_steps": steps, "burn_in": steps - 1}
     tree = sample(KEY, kernel, position, None, **args).trace
     vector = sample(KEY, kernel, flat, None, **args).trace

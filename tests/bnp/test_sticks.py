@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import betaln, gammaln
-from scipy.stats import chisquare
+from scipy.stats import beta, chisquare
 
 from sgmc_jax import Vmap, cycle, sample
 from sgmc_jax.bnp import (
+    DirichletCategorical,
     DirichletProcess,
     NormalKnownCovariance,
     PitmanYor,
@@ -18,9 +19,10 @@ from sgmc_jax.bnp import (
     collapsed_mixture,
     slice_mixture,
     split_merge,
+    stochastic_slice,
 )
 from sgmc_jax.collective import Collective, Shard
-from tests.laws.moments import at_length, check_law, fault_is_seen, fewer
+from tests.laws.moments import at_length, check_law, check_mean, fault_is_seen, fewer
 
 pytestmark = pytest.mark.runs_long
 
@@ -154,6 +156,42 @@ def test_a_cycle_that_grows_is_one_with_many_slots(other, x64):
     labels = [run.trace.local["assignment"] for run in (few, many)]
     assert len(np.unique(labels[1][-1])) > 2
     assert np.array_equal(*labels)
+
+
+# ------------------------------------------------------------------ sticks by Langevin steps
+
+
+def check_sticks_by_langevin():
+    """Of fixed sizes: a stick's share of what is left is a beta variate, all but for the step."""
+    words = DirichletCategorical(1.0, size=2)
+    steps = {"step_size": 1e-3, "stick_step_size": 1e-3}
+    kernel = slice_mixture(DirichletProcess(1.5), words, 2, "sgrld", capacity=4, **steps)
+    prior = jnp.tile(jnp.array([1.0, 1.5]), (4_000, 1))
+    shapes, used = prior + jnp.array([5.0, 2.0]), jnp.ones(4_000, bool)
+    start_key, key = jax.random.split(KEY)
+
+    def step(sticks, key):
+        return kernel._moved(key, sticks, shapes, prior, used, jnp.float32(2e-3)), None
+
+    start = stochastic_slice._start(start_key, shapes, prior)
+    sticks = jax.jit(lambda keys: jax.lax.scan(step, start, keys)[0])(jax.random.split(key, 2_000))
+    share, law = np.asarray(jax.nn.softmax(sticks), float)[:, 0], beta(6.0, 3.5)
+    check_mean(share, law.mean(), 0.05)
+    check_mean((share - law.mean()) ** 2, law.var(), 0.15)
+
+
+def test_sticks_by_langevin_steps_are_beta_variates():
+    check_sticks_by_langevin()
+
+
+def test_sticks_that_miss_those_of_later_points_are_seen(monkeypatch):
+    honest = stochastic_slice.ExpandedMeanLangevin.__call__
+
+    def wrong(self, key, phase, h, shapes):
+        return honest(self, key, phase, h, shapes - jnp.array([0.0, 2.0]))
+
+    monkeypatch.setattr(stochastic_slice.ExpandedMeanLangevin, "__call__", wrong)
+    fault_is_seen(check_sticks_by_langevin)
 
 
 # ----------------------------------------------------------------------- batches on shards

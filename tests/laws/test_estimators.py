@@ -215,6 +215,11 @@ def test_a_full_pass_in_pieces(monkeypatch):
     pieces = grad.full(jnp.asarray(POINT), data)
     np.testing.assert_allclose(whole.value, pieces.value, rtol=1e-5)
     np.testing.assert_allclose(whole.logdensity, pieces.logdensity, rtol=1e-5)
+    padded = Shard(tuple(jnp.concatenate([x[:7], 9 + x[:3]]) for x in data), 7, 0, 7)
+    pieces = grad.full(jnp.asarray(POINT), padded)
+    monkeypatch.undo()
+    real = grad.full(jnp.asarray(POINT), tuple(x[:7] for x in data))
+    np.testing.assert_allclose(pieces.value, real.value, rtol=1e-5)
 
 
 def test_an_epoch_sees_every_item_once():
@@ -264,6 +269,32 @@ def test_all_reduce_over_ragged_shards(sizes):
     values = jax.jit(jax.vmap(lambda key: shards(*args, key)))(jax.random.split(KEY, 50_000))
     np.testing.assert_allclose(values[:, 0], values[:, 1], rtol=1e-5)
     check_mean(np.asarray(values[:, 0]), FULL, 0.1)
+
+
+def check_independent_shards():
+    """Of two shards with the same rows the noise adds up as that of independent batches does."""
+    terms = np.array([-3.0, 0.0, 1.0, 4.0], np.float32)
+    model = Summand(lambda w: 0 * w, lambda w, y: y + 0 * w)
+    grad = AllReduce(Minibatch(model, Uniform(1)), comm=Collective("shard", 2))
+
+    def on_shard(start, key):
+        data = Shard(jnp.asarray(terms), 4, start, 8)
+        estate = grad.init(key, jnp.zeros(()), data)
+        return grad.estimate(key, estate, jnp.zeros(()), data)[0].value
+
+    shards = jax.vmap(on_shard, (0, None), axis_name="shard")
+    draw = jax.jit(jax.vmap(lambda key: shards(jnp.array([0, 4]), key)[0]))
+    values = np.asarray(draw(jax.random.split(KEY, 20_000)), float)
+    check_mean((values - 2 * terms.sum()) ** 2, 2 * 16 * terms.var(), 0.1)
+
+
+def test_batches_of_shards_are_independent():
+    check_independent_shards()
+
+
+def test_batches_that_shards_share_are_seen(monkeypatch):
+    monkeypatch.setattr(Collective, "local_key", lambda self, key: key)
+    fault_is_seen(check_independent_shards)
 
 
 class Antithetic(Estimator):

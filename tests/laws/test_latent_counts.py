@@ -15,7 +15,10 @@ from sgmc_jax import (
     AnchoredCounts,
     Epoch,
     Full,
+    FunctionModel,
     Given,
+    Latent,
+    LatentTable,
     Minibatch,
     MinibatchCounts,
     SAGACounts,
@@ -296,3 +299,28 @@ def test_noise_of_counts_in_an_order_is_not_subtracted():
     make(Uniform(2))
     with pytest.raises(ValueError, match="noise_covariance cannot be subtracted.*Epoch's"):
         make(Epoch(2))
+
+
+class Further(Latent):
+    """Not random: an item's own number at first, and then one more each time that it is seen."""
+
+    def draw(self, key, position, items, previous):
+        return items if previous is None else previous + 1
+
+
+def test_a_table_of_latent_variables_by_hand():
+    """Those of the batch move, and the estimate is of where they are now."""
+    loglik = lambda w, pair: 0.5 * w**2 * pair[0] + w * pair[1]
+    model = FunctionModel(lambda w: -0.5 * w**2, loglik)
+    grad, y, w = LatentTable(model, Further(), Uniform(2)), jnp.arange(5.0), jnp.array(0.7)
+    estate = grad.init(KEY, w, y)
+    # the last batch's rows are written with the next
+    written = lambda estate: np.array(estate.table.value.at[estate.index].set(estate.rows))
+    for i in range(3):
+        before = written(estate)
+        estimate, estate = grad.estimate(jax.random.fold_in(KEY, i), estate, w, y)
+        now = written(estate)
+        moved = now != before
+        assert moved.sum() == 2 and np.all(now[moved] == before[moved] + 1)
+        terms = 0.7 * np.asarray(y) + now
+        np.testing.assert_allclose(estimate.value, -0.7 + 2.5 * terms[moved].sum(), rtol=1e-5)

@@ -61,6 +61,18 @@ def test_the_recursion():
         np.testing.assert_allclose(got, np.stack(wanted), rtol=1e-4)
 
 
+def test_the_first_mean_is_over_all_leaves():
+    """By a square of each leaf's own they would begin with other preconditioners."""
+    density = EXACT.model.logprior_function
+    tree = FunctionModel(lambda x: density(jnp.append(x["a"], x["b"])))
+    start = {"a": np.float32(1), "b": np.ones(1, np.float32)}
+    made = lambda model: psgld(Minibatch(model, Full()), STEP, epsilon=EPSILON, temperature=0.0)
+    of_tree = sample(KEY, made(tree), start, None, num_steps=4).trace
+    plain = sample(KEY, made(EXACT.model), np.ones(2, np.float32), None, num_steps=4).trace
+    np.testing.assert_allclose(of_tree["a"], plain[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(of_tree["b"], plain[:, 1:], rtol=1e-5)
+
+
 def frozen_variance(temperature=TEMPERATURE, freeze_after=200):
     """x^2 over its closed form given the preconditioner, of each chain: one in the mean."""
     options = {"decay": DECAY, "epsilon": EPSILON, "temperature": temperature}

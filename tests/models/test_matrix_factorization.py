@@ -1,5 +1,7 @@
 """Matrix factorisation: gradients, hyper-parameters, the joint law, predictions, bad input."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -178,6 +180,8 @@ def test_draws_of_hyperparameters_are_of_their_conditional():
         check_mean(np.exp(log_precision), shape / rate, 0.1)
         check_mean(mean, middle, 0.2)
         check_mean((mean - middle) ** 2, rate / (shape - 1) / (number + 1), 0.2)
+    for a, b in zip(draws["users"], draws["items"], strict=True):  # of one key they would be alike
+        assert abs(np.corrcoef(a[:, 0], b[:, 0])[0, 1]) < 5.5 / math.sqrt(20_000)
 
 
 SMALL = MatrixFactorization(3, 2, 1, noise_precision=1.0, mean=0.4, precision_prior=(4.0, 3.0))

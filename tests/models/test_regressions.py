@@ -145,6 +145,8 @@ def test_simulated_data_have_the_law_of_the_model():
         theta, (x, y) = jax.tree.map(np.asarray, draw(keys))
         check_mean((theta**2).reshape(200, -1).mean(1), 2.0, 0.5)
         check_mean((x**2).mean(1), np.ones(4), 0.2)
+        # of independent predictors 1/50, and .16/3 more by the model
+        assert np.mean(np.mean(x[..., 0] * x[..., 1], axis=1) ** 2) > 0.04
         p = np.asarray(jax.vmap(model.response)(theta, x))
         label = y if model is LOGISTIC else np.eye(3)[y]
         predictor = np.einsum("cnj,cj...->cn...", x, theta)
