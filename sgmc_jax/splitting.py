@@ -293,8 +293,8 @@ class Splitting(Kernel):
 
     def weight(self, info: SplittingInfo, state: SplittingState) -> Float[Array, "..."] | None:
         # of several steps in one the position is the last one's: in a search it does not count
-        hot = self._temperature(state.count - 1) > 0
-        return None if info.weight is None else jnp.where(hot, info.weight, 0.0)
+        cold = callable(self.temperature) and self._temperature(state.count - 1) <= 0
+        return None if info.weight is None else jnp.where(cold, 0.0, info.weight)
 
     def check(self, position: Position, data: Data) -> None:
         _checks.real_position(position)

@@ -132,7 +132,7 @@ def test_tune_decay_refuses(options, error, message):
 
 def test_runs_of_several_chains_are_refused():
     several = sample(KEY, KERNEL, None, X, num_steps=2, num_chains=2)
-    with pytest.raises(ValueError, match=r"a run of one chain, got .* \('chain', 'draw'\)"):
+    with pytest.raises(ValueError, match=r"a run of one chain .* axes \('chain', 'draw'\)"):
         tuned(position=several)
 
 

@@ -109,7 +109,9 @@ class SliceMixture(Kernel):
         # given the mixture, and which atoms are open, labels are independent of each other
         scores = self.family.scores(state.parameters, batch.items)
         uniforms = item_uniforms(label_key, shard.start + batch.rows, scores.dtype)
-        new = pick_columns(choice.log_prior + scores, uniforms)
+        # what may not be chosen is no choice, whatever its score is
+        logits = jnp.where(jnp.isneginf(choice.log_prior), -jnp.inf, choice.log_prior + scores)
+        new = pick_columns(logits, uniforms)
         # of padding in a batch nothing is written
         place = jnp.where(batch.real, batch.rows, len(labels))
         moved = labels.at[place].set(new, mode="drop")

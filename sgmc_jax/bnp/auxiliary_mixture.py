@@ -74,7 +74,9 @@ class AuxiliaryMixture(BlockKernel):
         one = jax.tree.map(lambda x: x[None], item)
         scores = lambda params: family.scores(params, one)[:, 0]
         # (a + K d) in m equal parts: no matter which of m the point's own component would have been
-        born = jnp.log(a + jnp.sum(counts > 0) * d) - jnp.log(num) + scores(fresh)
+        others = jnp.sum(counts > 0)  # without any, all is new
+        share = jnp.where(others > 0, jnp.log(a + others * d), 0)
+        born = share - jnp.log(num) + scores(fresh)
         existing = jnp.log(jnp.where(counts > 0, counts - d, 1)) + scores(params)
         existing = jnp.where(counts > 0, existing, -jnp.inf)
         choice = pick(jnp.concatenate([born, existing]), uniform)

@@ -40,7 +40,8 @@ class UncollapsedMixture(ModelKernel):
         log_weights = self._draw_weights(weight_key, hyper["concentration"], counts)
         params = model.family.draw(atom_key, state.sums.statistics)
 
-        logits = log_weights[:, None] + model.family.scores(params, blocks.shard.items)
+        scores, there = model.family.scores(params, blocks.shard.items), ~jnp.isneginf(log_weights)
+        logits = jnp.where(there[:, None], log_weights[:, None] + scores, -jnp.inf)
         labels = pick_columns(logits, item_uniforms(label_key, blocks.index, logits.dtype))
         # padding has some label, so that no index is out of range
         labels = jnp.where(blocks.real, labels, 0)

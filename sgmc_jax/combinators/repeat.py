@@ -72,7 +72,10 @@ class Repeat(Kernel):
     def weight(self, info: Any, state: Any) -> Float[Array, "..."] | None:
         # of a stack of steps, unless they are merged: the last axis, steps around it coming first
         weight = self.kernel.weight(info, state)
-        return weight if self.merge or weight is None else jnp.mean(weight, axis=-1)
+        if self.merge or weight is None:
+            return weight
+        # the position is the last one's: where that weighs nothing, what came before does not count
+        return jnp.where(weight[..., -1] > 0, jnp.mean(weight, axis=-1), 0.0)
 
     def check(self, position: Position, data: Data) -> None:
         self.kernel.check(position, data)

@@ -32,7 +32,8 @@ class FeatureLikelihood(ExplicitFeatures):
     Args:
         log_likelihood: `(params, entries, item) -> number`, the log density of one item, where
             `params` has K rows, one for each slot, and `entries`, (K,) whole numbers, says how
-            often the item has each feature. The rows of entries that are 0 must not matter.
+            often the item has each feature. The rows of entries that are 0 must not matter. It may
+            be -infinity where a chain does not begin.
         log_prior: `theta -> number`, the log density of one feature's parameters.
         draw_prior: `key -> theta`, a draw from that density.
         step_size: of the leapfrog steps, in units of the parameters.

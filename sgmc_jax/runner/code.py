@@ -27,8 +27,9 @@ def code_of(tree: PyTree) -> list[str]:
     """Texts and values of all functions in a tree, and of users' classes among its nodes.
 
     A function stands for its bytecode and constants, its defaults, what it has captured, and the
-    globals that it reads, functions among them; an object of a user's class for its attributes and
-    methods. Objects of other kinds are known by their class.
+    globals that it reads, functions among them, and of a module of the user's own what bears a name
+    that the function uses; an object of a user's class for its attributes and methods. Objects of
+    other kinds are known by their class.
     """
     return list(_of_tree(tree, {}))
 
@@ -146,7 +147,7 @@ def _with_parts_of_modules(found: list[Any], names: set[str]) -> list[Any]:
     for x in parts:  # which grows: a module may be reached through its package
         if isinstance(x, ModuleType) and id(x) not in seen and not _is_of_package(x.__name__):
             seen.add(id(x))
-            parts += [getattr(x, name) for name in sorted(names) if hasattr(x, name)]
+            parts += [vars(x)[name] for name in sorted(names & vars(x).keys())]
     return parts
 
 

@@ -97,7 +97,8 @@ def tune_decay(
 
     Raises:
         TypeError: if `kernel` is no slice sampler of a random measure, or a decay no number.
-        ValueError: if there are no decays, or one is not positive, or `num_steps` are too few.
+        ValueError: if there are no decays, or one is not positive, `num_steps` are too few, or the
+            position is a run of several chains.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -121,8 +122,8 @@ def tune_decay(
         )
     if isinstance(position, Run) and position.axes != ("draw",):
         raise ValueError(
-            f"position must be a run of one chain, got one with the axes {position.axes}: give the "
-            "position of one of its chains"
+            "position must be a run of one chain without an axis of chains, got one with the axes "
+            f"{position.axes}: give the position of one of its chains"
         )
     _checks.positive("decays", decays)
     arms = _checks.doubles("decays", decays).astype(kernel.decay.dtype)

@@ -19,6 +19,7 @@ from sgmc_jax.bnp import (
     LinearGaussian,
     LinearPoisson,
     NormalKnownCovariance,
+    PitmanYor,
     auxiliary_mixture,
     hybrid_features,
     hybrid_hdp,
@@ -139,7 +140,7 @@ def alone_and_on_shards():
             yield pytest.param(name, Vmap(2), id=f"{name}-shards", marks=pytest.mark.full)
 
 
-@pytest.mark.parametrize("name,engine", alone_and_on_shards())
+@pytest.mark.parametrize("name,engine", list(alone_and_on_shards()))
 def test_an_item_without_a_law_stops_the_chain(name, engine):
     """One item's, on one of the shards; of features only once one is there to choose."""
     make, data = NO_LAW[name]
@@ -148,6 +149,26 @@ def test_an_item_without_a_law_stops_the_chain(name, engine):
     assert np.all(run.stopped >= 0)
     labels = next(iter(run.trace.local.values()))
     assert np.all(labels >= 0) and np.all(labels[-1] == labels[run.stopped])
+
+
+def test_without_a_slot_no_law_is_lacking():
+    """Where no atom is known no item has a choice: the step is made again, and no chain stops."""
+    words = Groups(jnp.array([[0, 0, 1, 1], [2, 3, 3, 0]]), jnp.array([4, 3]))
+    kernel = slice_bnb(BetaProcess(0.9, 3.0), DirichletCategorical(0.1, size=4), capacity=1)
+    state = kernel.init(jax.random.key(0), None, words)
+    step = jax.jit(jax.vmap(lambda key: kernel.step(key, state, words)))
+    states, info = step(jax.random.split(jax.random.key(1), 50))
+    assert np.all(info.overflow) and np.all(jax.vmap(kernel.finite)(states))
+
+
+@pytest.mark.parametrize(
+    "sampler", [hybrid_mixture, pytest.param(auxiliary_mixture, marks=pytest.mark.full)]
+)
+def test_one_item_of_a_negative_concentration(sampler):
+    """Whatever there is, it is new: a / a of the urn."""
+    kernel = sampler(PitmanYor(-0.2, 0.7), NormalKnownCovariance(0.0, 1.0, 4.0))
+    run = sample(jax.random.key(0), kernel, None, ITEMS[:1], num_steps=3)
+    assert np.all(run.stopped < 0) and np.isfinite(run.trace.shared["concentration"]).all()
 
 
 @pytest.mark.full

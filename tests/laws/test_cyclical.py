@@ -114,6 +114,12 @@ def test_several_steps_that_end_in_a_search_weigh_nothing(several):
     check_averages(several(SEARCHING, 4), jnp.zeros(()), weights)
 
 
+def test_what_is_always_cold_is_no_search():
+    """A descent that is averaged: by its step sizes."""
+    shrinking = lambda step: 0.5 / (1 + step)
+    check_averages(sgld(NORMAL, shrinking, temperature=0.0), jnp.ones(()), shrinking(np.arange(9)))
+
+
 SHRINKING = lambda step: 0.5 / (1 + step)
 BESIDE = {
     "cycle": (cycle(SEARCHING, sgld(NORMAL, SHRINKING)), jnp.zeros(())),

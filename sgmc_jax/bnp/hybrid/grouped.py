@@ -91,6 +91,7 @@ def sweep_block(
                 _logits(family, hyper, left, prior, sizes, item, loglik[:, p]), choice_uniform
             )
             joined, slot = _join(family, hyper, left, choice, item, weight_uniform)
+            slot = jnp.where(old < 0, old, slot)  # once without a law, so for the rest of the step
             joined = joined._replace(labels=joined.labels.at[s, p].set(slot))
             return joined, sizes.at[slot].add(1)
 
@@ -238,7 +239,7 @@ def sweep_groups(
             below = cumulative < uniform[:, None] * cumulative[:, -1:]
             new = jnp.sum(below, axis=1, dtype=old.dtype)
             new = jnp.where(cumulative[:, -1] > 0, new, -1)  # as `pick` tells that it has no law
-            new = jnp.where(anchor | (p >= size), old, new)
+            new = jnp.where(anchor | (p >= size) | (old < 0), old, new)
             now = (new[:, None] == jnp.arange(len(prior))) & (p < size)[:, None]
             return labels.at[:, p].set(new), counts - was + now
 

@@ -127,7 +127,7 @@ def _visit_all(
         free = tail & cradles & (others.counts == 0)
         # if none is free this is slot 0, a wrong one: the step is flagged, and made again
         slot = jnp.where(choice == 0, jnp.argmax(free), choice - 1)  # below 0 if there is no law
-        slot = jnp.where(real[i], slot, old).astype(start.labels.dtype)
+        slot = jnp.where(real[i] & (old >= 0), slot, old).astype(start.labels.dtype)
         back = partial(jnp.where, slot == old)  # to the row without it: the sweep's still has it
         row = jax.tree.map(back, left, _row(others, slot))
         joined = _changed(family, row, item, sign, tail[slot])
@@ -233,15 +233,18 @@ def _logits(
     of_tail = jnp.log(jnp.where(tail, counts - d, 1)) + log_predictive
     existing = jnp.where(tail, log_tail - jnp.log(total) + of_tail, -jnp.inf)
     slots = jnp.where(instantiated, log_weight + loglik, existing)
-    # a + (J + K_t) d, where the tail's clusters have given up d each
-    born = jnp.log(a + (num_atoms + jnp.sum(tail)) * d) - jnp.log(total) + log_tail + log_prior
+    # a + (J + K_t) d, where the tail's clusters have given up d each; of a single point a new
+    # cluster is all there is, and a, which is then both, may be negative
+    others = num_atoms + jnp.sum(tail)
+    share = jnp.where(others > 0, jnp.log(a + others * d) - jnp.log(total), 0)
+    born = share + log_tail + log_prior
     return jnp.concatenate([born[None].astype(slots.dtype), slots])
 
 
 def pick(logits: Float[Array, " K"], uniform: Float[Array, ""]) -> Int[Array, ""]:
     """An index by inversion; the same whatever the number of impossible ones at the end.
 
-    It is -1 if there is no law to draw from: one has NaN, or all are impossible.
+    It is -1 if there is no law to draw from: one is NaN or infinite, or all are impossible.
     """
     # a uniform is above 0, so that first choices of no weight are passed by
     cumulative = jnp.cumsum(jnp.exp(logits - jnp.max(logits)))

@@ -222,7 +222,7 @@ def draw_entries(
     drawn = lower + (unused <= jax.nn.sigmoid(odds))  # uniforms are 1 at times, and never 0
     drawn = jnp.where(jnp.isnan(odds), -1, drawn)
     # an anchor stays, and so does an entry whose pair would reach out of the range
-    new = jnp.where(frozen | (lower < 0), entry, drawn)
+    new = jnp.where(frozen | (lower < 0) | (entry < 0), entry, drawn)
     return new, likelihood.change(k, new - entry)
 
 

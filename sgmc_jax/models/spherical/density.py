@@ -174,7 +174,8 @@ def inner_products(topics: Float[Array, "k v"], vectors: UnitVectors) -> Float[A
     def some(vectors: UnitVectors) -> Array:
         vectors = vectors._replace(values=vectors.values.astype(topics.dtype))
         products = _as_suits(by_words, in_full, vectors, topics.shape[1], topics)
-        known = jnp.min(if_known(vectors.columns, topics.shape[1]), axis=1, keepdims=True)
+        known = if_known(vectors.columns, topics.shape[1])
+        known = jnp.min(known, axis=1, keepdims=True, initial=1.0)
         return products * known.astype(products.dtype)
 
     n, size = vectors.columns.shape[0], max(1, _NUMBERS // topics.shape[1])
