@@ -172,7 +172,7 @@ def test_one_item_of_a_negative_concentration(sampler):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["hybrid", "hdp", "uncollapsed", "bnb"])
+@pytest.mark.parametrize("name", ["hybrid", "hdp", "uncollapsed"])
 def test_without_the_flag_it_goes_on(name, monkeypatch):
     monkeypatch.setattr("sgmc_jax._tree.nan_where", lambda x, broken: x)
     make, data = KERNELS[name]
