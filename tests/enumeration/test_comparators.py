@@ -78,7 +78,7 @@ def test_auxiliary_components_and_a_random_concentration():
 @full
 @pytest.mark.at_length
 def test_parameters_that_a_lone_point_loses(monkeypatch):
-    monkeypatch.setattr(AUXILIARY, "_where", lambda rows, x, y: y)
+    monkeypatch.setattr(AUXILIARY, "over_rows", lambda rows, x: jnp.zeros((), bool))
     check_fails(auxiliary_mixture(DP, NORMAL, auxiliary=1, capacity=5))
 
 
