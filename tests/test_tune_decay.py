@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from sgmc_jax import FunctionModel, Minibatch, Uniform, sample, sgld
+from sgmc_jax import FunctionModel, Minibatch, Uniform, draw, sample, sgld
 from sgmc_jax.bnp import (
     BetaBernoulli,
     BetaProcess,
@@ -131,7 +131,9 @@ def test_tune_decay_refuses(options, error, message):
 
 
 def test_runs_of_several_chains_are_refused():
-    several = sample(KEY, KERNEL, None, X, num_steps=2, num_chains=2)
+    any_kernel = draw(lambda key, data: 0.0)
+    args = {"num_steps": 2, "num_chains": 2, "position_axis": None}
+    several = sample(KEY, any_kernel, np.zeros((), np.float32), None, **args)
     with pytest.raises(ValueError, match=r"a run of one chain .* axes \('chain', 'draw'\)"):
         tuned(position=several)
 

@@ -151,6 +151,7 @@ def test_an_item_without_a_law_stops_the_chain(name, engine):
     assert np.all(labels >= 0) and np.all(labels[-1] == labels[run.stopped])
 
 
+@pytest.mark.full
 def test_without_a_slot_no_law_is_lacking():
     """Where no atom is known no item has a choice: the step is made again, and no chain stops."""
     words = Groups(jnp.array([[0, 0, 1, 1], [2, 3, 3, 0]]), jnp.array([4, 3]))
