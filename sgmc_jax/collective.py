@@ -43,6 +43,10 @@ class Collective(eqx.Module):
         """The sum over shards."""
         return x if self.axis is None else jax.lax.psum(x, self.axis)
 
+    def any(self, x: Bool[Array, ""]) -> Bool[Array, ""]:
+        """Whether it is so on one shard or more."""
+        return self.psum(x.astype(jnp.int32)) > 0
+
     def gather(self, x: PyTree) -> PyTree:
         """All shards' values, stacked on a new leading axis."""
         if self.axis is None:

@@ -123,7 +123,7 @@ class SliceMixture(Kernel):
         move = Move(old, new, moved, lost, weights[:, None] + scores, round_key)
         sums = self.scan.follow(self, keys.count, state.sums, shard, batch, move)
         # a label below 0 is drawn of no law, as numbers that are NaN have none
-        broken = self.comm.psum(jnp.any(batch.real & (new < 0)).astype(jnp.int32)) > 0
+        broken = self.comm.any(jnp.any(batch.real & (new < 0)))
         shared = _tree.nan_where(state.position.shared, broken)
         position = Dist(shared, {"assignment": moved})
         active = jnp.sum(sums.counts > 0, dtype=jnp.int32)

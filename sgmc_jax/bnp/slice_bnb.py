@@ -119,7 +119,7 @@ class SliceBNB(Kernel):
         # where these are traced, no door has seen them
         broken = _tree.has_nan(params) | ~((a <= 1) & (c > 1))
         none = jnp.any(present & (drawn < 0)) & ~lost  # without a slot an item has no choice either
-        broken |= self.comm.psum(none.astype(jnp.int32)) > 0
+        broken |= self.comm.any(none)
         shared = _tree.nan_where(shared | own.kept(atoms), broken)
         state = self._state(Dist(shared, {"assignment": labels}), shard, lost)
         return state, state.slots

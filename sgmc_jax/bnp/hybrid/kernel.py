@@ -226,8 +226,7 @@ class ModelKernel(Kernel):
     def _told(self, state: HybridState, theta: PyTree, z: Shaped[Array, "n *k"]) -> HybridState:
         """A state that does not look whole if its z come of NaN parameters, or, where one is
         negative, of no law at all: they are numbers like others."""
-        broken = _tree.has_nan(theta) | jnp.any(z < 0)
-        broken = self.comm.psum(broken.astype(jnp.int32)) > 0
+        broken = self.comm.any(_tree.has_nan(theta) | jnp.any(z < 0))
         shared = _tree.nan_where(state.position.shared, broken)
         return state._replace(position=state.position._replace(shared=shared))
 
