@@ -15,7 +15,7 @@ from sgmc_jax import Kernel, sample
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
 
 from .table import Line, Table, compare, plain
-from .timing import Case, clock, num_blocks, race
+from .timing import Case, clock, num_blocks, race, steps_of
 
 _KEY = jax.random.key(0)
 _PARTS = BetaBernoulli(1.0), LinearGaussian(36, noise_scale=0.25)
@@ -104,16 +104,12 @@ def _active(state: Any, info: Any) -> Array:
 
 
 def _cases(n: int, kernel: Kernel, state: Any, x: Array) -> dict[str, Case]:
-    def steps(state: Any, x: Array) -> Any:
-        body = lambda i, state: kernel.step(jax.random.fold_in(_KEY, i), state, x)[0]
-        return jax.lax.fori_loop(0, 4, body, state)
-
     def products(x: Array, theta: Array, features: Array) -> tuple[Array, ...]:
         z = features.T.astype(x.dtype)
         residual = x - z.T @ theta
         return theta @ residual.T, z @ residual, z @ z.T
 
-    compiled, floor = jax.jit(steps), jax.jit(products)
+    compiled, floor = jax.jit(steps_of(kernel, 4)), jax.jit(products)
     shared, local = state.position
     return {
         f"matrix products, N={n:,}": Case(

@@ -13,7 +13,7 @@ from sgmc_jax import Full, FunctionModel, Minibatch, Sphere, Stiefel, Uniform, g
 from sgmc_jax.models import SphericalAdmixture
 
 from .table import Line, Table, compare
-from .timing import Case, race
+from .timing import Case, race, steps_of
 
 _KEY = jax.random.key(0)
 _SHAPE = (64, 8)
@@ -113,11 +113,7 @@ def _chain(
     kernel: Any, start: Array, num: int, chains: int | None = None, data: Any = None
 ) -> Case:
     """Steps of a chain, or of as many together, in one compiled loop."""
-
-    def steps(state: Any, data: Any) -> Any:
-        step = lambda i, state: kernel.step(jax.random.fold_in(_KEY, i), state, data)[0]
-        return jax.lax.fori_loop(0, num, step, state)
-
+    steps = steps_of(kernel, num)
     init = jax.jit(lambda key, data: kernel.init(key, start, data))
     if chains is None:
         state, run = init(_KEY, data), jax.jit(steps)

@@ -25,7 +25,7 @@ from sgmc_jax.bnp import (
 )
 
 from .table import Line, Table, compare, plain
-from .timing import Case, clock, num_blocks, race
+from .timing import Case, clock, num_blocks, race, steps_of
 
 _KEY = jax.random.key(0)
 _CONCENTRATION = 1.0
@@ -150,13 +150,7 @@ def _sweeps(row: Row, rounds: int) -> Table:
 
 def _steps(kernel: Any, start: Array, x: Array, num: int = 4) -> Case:
     """Some steps of a kernel, in one compiled loop."""
-
-    def steps(state: Any, x: Array) -> Any:
-        step = lambda i, state: kernel.step(jax.random.fold_in(_KEY, i), state, x)[0]
-        return jax.lax.fori_loop(0, num, step, state)
-
-    init, _ = kernel
-    state, compiled = jax.jit(init)(_KEY, start, x), jax.jit(steps)
+    state, compiled = jax.jit(kernel.init)(_KEY, start, x), jax.jit(steps_of(kernel, num))
     return Case(lambda: compiled(state, x), num)
 
 

@@ -22,7 +22,7 @@ from sgmc_jax.bnp import (
 from sgmc_jax.collective import Dist
 
 from .table import Line, Table, compare, plain
-from .timing import Case, clock, num_blocks, race
+from .timing import Case, clock, num_blocks, race, steps_of
 
 _KEY = jax.random.key(0)
 _DIM, _FEATURES, _CAPACITY = 64, 32, 64
@@ -102,13 +102,8 @@ def _products(x: Array, theta: Array, features: Array) -> tuple[Array, ...]:
 
 def _steps(kernel: Any, features: np.ndarray, x: Array, num: int = 4) -> Case:
     """Some steps of a kernel, in one compiled loop, after a few by `sample`."""
-
-    def steps(state: Any, x: Array) -> Any:
-        step = lambda i, state: kernel.step(jax.random.fold_in(_KEY, i), state, x)[0]
-        return jax.lax.fori_loop(0, num, step, state)
-
     start = Dist({}, {"features": features})
     state = sample(_KEY, kernel, start, x, num_steps=3, record=lambda state, info: info.active)
     assert state.capacity == _CAPACITY
-    compiled = jax.jit(steps)
+    compiled = jax.jit(steps_of(kernel, num))
     return Case(lambda: compiled(state.state, x), num)

@@ -40,6 +40,17 @@ class Ratio(NamedTuple):
         return f"{self.median:.2f} ({self.low:.2f}-{self.high:.2f})"
 
 
+def steps_of(kernel: Any, num: int) -> Callable[[Any, Any], Any]:
+    """`(state, data) -> state` after some steps of a kernel, one loop of a program."""
+    key = jax.random.key(0)
+
+    def steps(state: Any, data: Any) -> Any:
+        step = lambda i, state: kernel.step(jax.random.fold_in(key, i), state, data)[0]
+        return jax.lax.fori_loop(0, num, step, state)
+
+    return steps
+
+
 def clock() -> float:
     """The time that other processes disturb least: the CPU's own, the wall's on a GPU."""
     return time.process_time() if jax.default_backend() == "cpu" else time.perf_counter()

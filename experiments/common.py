@@ -104,6 +104,16 @@ def package(name: str) -> Any:
         raise Missing(f"{name} is missing: pip install {name}") from error
 
 
+def chain_of(kernel: Any, key: Array, state: Any, num_steps: int) -> Array:
+    """The positions of a chain by a kernel of blackjax's, one a step."""
+
+    def step(state: Any, key: Array) -> tuple[Any, Array]:
+        state, _ = kernel.step(key, state)
+        return state, state.position
+
+    return jax.lax.scan(step, state, jax.random.split(key, num_steps))[1]
+
+
 def found(folder: Path, name: str, what: str) -> Path:
     """A file of the data's folder, or `Missing`."""
     path = folder / name

@@ -15,7 +15,7 @@ nbformat = pytest.importorskip("nbformat")
 from tests.strip_notebooks import strip  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
-FAST = {"quickstart", "topics"}  # others wait for the full tier
+FAST = "quickstart"  # others wait for the full tier
 SCRIPTS = sorted(FOLDER.glob("*.py"))
 
 
@@ -71,7 +71,7 @@ def small(source):
 
 @pytest.mark.parametrize(
     "script",
-    [pytest.param(path, marks=() if path.stem in FAST else pytest.mark.full) for path in SCRIPTS],
+    [pytest.param(path, marks=() if path.stem == FAST else pytest.mark.full) for path in SCRIPTS],
     ids=lambda path: path.stem,
 )
 def test_it_runs_at_a_small_size(script, monkeypatch):

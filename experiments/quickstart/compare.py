@@ -29,6 +29,7 @@ from sgmc_jax import (
     sgnht,
 )
 
+from ..common import chain_of
 from .problems import Problem, Split
 
 MEAN_BAR = 0.1  # largest error of a posterior mean, in posterior standard deviations
@@ -159,12 +160,7 @@ def nuts(key: Array, problem: Problem, split: Split, size: Size) -> Draws | None
 
     def chain(key: Array, start: Array, data: tuple) -> Array:
         kernel = blackjax.nuts(partial(_logistic_density, data=data), 0.6, metric)
-
-        def step(state: Any, key: Array) -> tuple:
-            state, _ = kernel.step(key, state)
-            return state, state.position
-
-        return jax.lax.scan(step, kernel.init(start), jax.random.split(key, size.nuts_steps))[1]
+        return chain_of(kernel, key, kernel.init(start), size.nuts_steps)
 
     keys = jax.random.split(key, size.nuts_chains)
     starts = problem.coefficients(jax.random.normal(key, (size.nuts_chains, len(problem.mode))))

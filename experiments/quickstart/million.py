@@ -15,7 +15,7 @@ from sgmc_jax import ess, sample
 from sgmc_jax.models import LogisticRegression
 from sgmc_jax.tune import Laplace, default_kernel, laplace
 
-from ..common import clocked
+from ..common import chain_of, clocked
 from .compare import markdown
 
 MODEL = LogisticRegression()
@@ -104,12 +104,7 @@ def _nuts(key: Any, fit: Laplace, data: Any, num: int) -> Draws | None:
 
     def chain(key: Any, start: Array, data: Any) -> Array:
         kernel = blackjax.nuts(partial(MODEL.logdensity, data=data), 0.7, metric)
-
-        def step(state: Any, key: Any) -> tuple[Any, Array]:
-            state, _ = kernel.step(key, state)
-            return state, state.position
-
-        return jax.lax.scan(step, kernel.init(start), jax.random.split(key, num))[1]
+        return chain_of(kernel, key, kernel.init(start), num)
 
     began = time.process_time()
     compiled = jax.jit(chain).lower(key, fit.mode, data).compile()

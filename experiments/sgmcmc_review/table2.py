@@ -30,7 +30,7 @@ from sgmc_jax.diagnostics import ess, ksd
 from sgmc_jax.models import LogisticRegression
 from sgmc_jax.tune import Laplace, default_kernel, laplace, successive_halving
 
-from ..common import Options, clocked, package, table
+from ..common import Options, chain_of, clocked, package, table
 
 MODEL = LogisticRegression()
 CHAINS = 16
@@ -201,12 +201,7 @@ def nuts(key: Any, problem: Problem, adapt: int, keep: int) -> Draws:
         warmup = blackjax.window_adaptation(blackjax.nuts, lambda w: density(w, data))
         (state, parameters), _ = warmup.run(adapt_key, start, adapt)
         kernel = blackjax.nuts(lambda w: density(w, data), **parameters)
-
-        def step(state: Any, key: Any) -> tuple[Any, Array]:
-            state, _ = kernel.step(key, state)
-            return state, state.position
-
-        return jax.lax.scan(step, state, jax.random.split(key, keep))[1]
+        return chain_of(kernel, key, state, keep)
 
     compiled = jax.jit(run).lower(key, problem.fit.mode, problem.data).compile()
     began = time.process_time()
