@@ -370,7 +370,9 @@ def test_counts_that_include_the_row_itself(monkeypatch):
     honest = tail._entries
 
     def inclusive(process, hyper, left, likelihood, turn, entries, num_items):
-        more = left._replace(counts=left.counts + jnp.where(left.counts > 0, entries, 0))
+        counts = left.counts + jnp.where(left.counts > 0, entries, 0)
+        # of all rows the odds would be no number, and the chain stop
+        more = left._replace(counts=jnp.minimum(counts, num_items - 1))
         return honest(process, hyper, more, likelihood, turn, entries, num_items)
 
     monkeypatch.setattr(tail, "_entries", inclusive)

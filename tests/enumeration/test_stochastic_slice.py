@@ -7,7 +7,7 @@ import pytest
 from scipy.special import gammaln
 from scipy.stats import beta
 
-from sgmc_jax import PolynomialDecay, Vmap, as_keys, sample
+from sgmc_jax import Dist, PolynomialDecay, Vmap, as_keys, sample
 from sgmc_jax.bnp import (
     DirichletCategorical,
     DirichletMultinomial,
@@ -183,6 +183,20 @@ def test_batches_have_on_average_the_shapes_of_all_points():
     shapes = np.stack([0.9 + sizes, 0.5 + 0.1 * np.arange(1, 5) + later], axis=1)
     check_mean(sticks, shapes, 0.1)
     check_mean(params, PRIOR + np.eye(4)[LABELS].T @ WORDS, 0.1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("batch_size, shards", [(2, 5), (7, 5)])
+def test_batches_on_shards_have_on_average_the_shapes_of_all_points(batch_size, shards):
+    """The same after one step: of parameters, and of first sticks in all, in whatever order."""
+    process = PitmanYor(0.5, 0.1)
+    kernel = slice_mixture(process, FAMILY, batch_size, "scir", step_size=50.0, capacity=64)
+    args = {"num_steps": 1, "num_chains": 1_000, "position_axis": None, "engine": Vmap(shards)}
+    start = Dist({}, {"assignment": LABELS.astype(np.int32)})
+    run = sample(KEY, kernel, start, WORDS, **args)
+    sticks, params = (np.exp(np.asarray(log, np.float64)) for log in run.state.gammas)
+    check_mean(sticks[:, :, 0].sum(1), 0.9 * run.capacity + SIZES.sum(), 0.1)
+    check_mean(params[:, :3], PRIOR + np.eye(4)[LABELS].T[:3] @ WORDS, 0.3)
 
 
 def test_the_shapes_of_sticks():
