@@ -1,6 +1,7 @@
 """What waits for the full tier: it takes a second or more, and is not the only one of its kind.
 
-The fast tier keeps one law of every sampler, estimator and process, and one of what runs them.
+The fast tier keeps one law of every sampler, estimator, space, family and process, and one of what
+runs them.
 """
 
 # examples of public names
@@ -168,7 +169,6 @@ _TESTS = {
         test_rhat_is_that_of_arviz[False-odd draws]
     """,
     "diagnostics/test_rosenblatt.py": """
-        test_the_level_of_exact_draws[2]
         test_the_level_of_exact_draws[alike]
         test_the_level_of_exact_draws[far apart]
         test_the_level_of_exact_draws[sparse]
@@ -248,7 +248,6 @@ _TESTS = {
         test_levels_past_the_known_clusters_ask_for_slots
     """,
     "enumeration/test_slice_features.py": """
-        test_any_series_under_any_counts[beta]
         test_in_combinators[gibbs]
         test_one_row_and_constant_columns
         test_parameters_of_features_that_no_item_has_are_of_the_prior
@@ -300,8 +299,6 @@ _TESTS = {
         test_draws_do_not_depend_on_the_capacity[known-True]
         test_draws_do_not_depend_on_the_capacity[multinomial-True]
         test_draws_do_not_depend_on_the_capacity[wishart-True]
-        test_draws_have_the_posterior_moments[diagonal]
-        test_draws_have_the_posterior_moments[wishart]
         test_empty_clusters_draw_from_the_prior[wishart]
         test_float32_stays_close_to_float64[categorical]
         test_float32_stays_close_to_float64[diagonal]
@@ -318,14 +315,11 @@ _TESTS = {
         test_loglik_is_the_textbook_density[wishart]
         test_marginal_is_the_chain_of_predictives[diagonal]
         test_marginal_is_the_chain_of_predictives[known]
-        test_marginal_is_the_chain_of_predictives[multinomial]
-        test_marginal_is_the_chain_of_predictives[poisson]
         test_marginal_is_the_chain_of_predictives[wishart]
         test_no_items_at_all
         test_predictive_is_the_textbook_law[diagonal]
         test_predictive_is_the_textbook_law[known]
         test_predictive_is_the_textbook_law[multinomial]
-        test_predictive_is_the_textbook_law[poisson]
         test_predictive_is_the_textbook_law[wishart]
         test_statistics_are_sums_over_items[diagonal]
         test_statistics_are_sums_over_items[known]
@@ -369,9 +363,6 @@ _TESTS = {
         test_runs_are_pieced_together
         test_step_sizes_share_one_program[Torus]
     """,
-    "laws/test_constrained.py": """
-        test_far_from_the_boundary_a_step_is_one_of_sgld[projected]
-    """,
     "laws/test_cyclical.py": """
         test_a_search_beside_another_kernel_weighs_nothing[cycle]
         test_a_search_without_noise_is_left_out_of_averages[step_size0]
@@ -392,7 +383,6 @@ _TESTS = {
         test_a_matrix_valued_linear_model
         test_an_item_may_be_a_window_of_a_series
         test_control_variate_and_svrg[function]
-        test_control_variate_and_svrg[linear]
         test_svrg_recentres_every_few_steps
     """,
     "laws/test_euclidean.py": """
@@ -405,9 +395,6 @@ _TESTS = {
         test_a_change_of_variables_needs_its_jacobian
         test_a_cycle_of_a_gibbs_sweep_and_a_joint_move
         test_blocks_keep_the_joint_law[cycle]
-        test_mala_accepts_by_the_rule_of_its_proposal
-        test_metropolis_is_exact[hmc]
-        test_metropolis_is_exact[mala]
         test_metropolis_is_exact[thin]
         test_the_joint_law_sees_stale_caches
     """,
@@ -418,8 +405,6 @@ _TESTS = {
         test_the_law_sees_a_wrong_denominator
         test_two_chains_of_one_noise_approach_at_the_rate_of_the_drift[1.0]
         test_variance_with_minibatches[ABOBA]
-        test_variance_with_minibatches[BAOAB]
-        test_variance_with_minibatches[sgld]
         test_variance_with_the_noise_subtracted
     """,
     "laws/test_latent_counts.py": """
@@ -429,22 +414,15 @@ _TESTS = {
         test_new_totals_make_latent_allocations_exact
     """,
     "laws/test_manifold_laws.py": """
-        test_stationary_law[dirichlet_at_its_least-gmc]
         test_stationary_law[exponential-gmc]
         test_stationary_law[matrix_langevin-gmc]
-        test_stationary_law[wishart-gmc]
     """,
     "laws/test_manifolds.py": """
         test_a_space_with_a_metric_of_its_own[hmc]
-        test_a_space_with_a_metric_of_its_own[thermostat]
         test_its_product_with_a_line
-        test_the_flow_of_the_sphere[shape1]
         test_the_law_sees_the_metric_of_the_embedding
         test_the_sphere_law_sees_noise_too_large_by_a_twentieth
-        test_von_mises_fisher[ABOBA]
-        test_von_mises_fisher[AFBNFA]
         test_von_mises_fisher[geodesic hmc]
-        test_von_mises_fisher[thermostat]
     """,
     "laws/test_matrix_friction.py": """
         test_a_letter_on_spheres_and_a_plane
@@ -457,13 +435,6 @@ _TESTS = {
     """,
     "laws/test_mirrored.py": """
         test_a_coordinate_that_rounds_to_zero_goes_on
-    """,
-    "laws/test_precision.py": """
-        test_models[counts]
-        test_models[linear Gaussian]
-        test_models[logistic]
-        test_models[normal chain]
-        test_models[softmax]
     """,
     "laws/test_psgld.py": """
         test_what_is_left_of_the_noise[diagonal]
@@ -490,13 +461,7 @@ _TESTS = {
         test_the_variance_of_the_geometric_ornstein_uhlenbeck_process
     """,
     "laws/test_spaces.py": """
-        test_a_random_point_is_uniform[frames]
-        test_a_random_point_is_uniform[rotations and reflections]
-        test_a_random_point_is_uniform[simplex]
-        test_a_random_point_is_uniform[sphere]
-        test_a_random_point_is_uniform[spheres in a tree]
         test_dirichlet_densities_are_normalised[2.0]
-        test_exponentials[0.0-float32-1e-06]
         test_exponentials[0.0-float32-2e-07]
         test_exponentials[0.0-float64-1e-14]
         test_exponentials[0.01-float32-2e-07]
@@ -509,17 +474,12 @@ _TESTS = {
         test_tangent_vectors[SPD-(2, 3, 3)]
         test_tangent_vectors[Sphere-(4, 5)]
         test_tangent_vectors[Stiefel-(2, 6, 3)]
-        test_the_flow[Hyperboloid-(4, 3)]
-        test_the_flow[Positive-(5,)]
         test_the_flow[SPD-(2, 3, 3)]
-        test_the_flow[Sphere-(4, 5)]
-        test_the_flow[Stiefel-(2, 6, 3)]
         test_the_flow_has_derivatives_of_both_modes[Hyperboloid-(4, 3)]
         test_the_flow_has_derivatives_of_both_modes[Positive-(5,)]
         test_the_flow_has_derivatives_of_both_modes[SPD-(2, 3, 3)]
         test_the_flow_has_derivatives_of_both_modes[Stiefel-(2, 6, 3)]
         test_the_flow_in_single_precision[Hyperboloid-(4, 3)]
-        test_the_flow_in_single_precision[SPD-(2, 3, 3)]
         test_the_flow_in_single_precision[Simplex-(4, 5)]
         test_the_flow_in_single_precision[Sphere-(4, 5)]
         test_the_flow_in_single_precision[Stiefel-(2, 6, 3)]
@@ -554,8 +514,6 @@ _TESTS = {
         test_runs_are_pieced_together_bit_for_bit[sgld latent-90]
         test_runs_are_pieced_together_bit_for_bit[sgrld simplex-45]
         test_runs_are_pieced_together_bit_for_bit[sgrld-20]
-        test_step_returns_what_init_returns[float64-slice_bnb-68]
-        test_step_returns_what_init_returns[float64-slice_mixture scir-61]
         test_step_sizes_share_one_program[scir anchored-42]
         test_vmap_is_a_loop[scir schedule-42]
     """,
@@ -601,7 +559,6 @@ _TESTS = {
         test_draws_do_not_depend_on_lanes_nor_on_padding
         test_float64
         test_perplexity_of_known_topics
-        test_planted_topics_are_found[gibbs]
         test_planted_topics_are_found[table]
         test_unseen_words_keep_their_prior_mass
         test_words_of_any_whole_type_are_those_words
@@ -644,11 +601,6 @@ _TESTS = {
     """,
     "processes/test_exposure.py": """
         test_a_concentration_that_was_traced_out_of_range_is_no_number[bondesson]
-        test_columns_are_sums_over_real_items[bernoulli]
-        test_columns_are_sums_over_real_items[few failures]
-        test_columns_are_sums_over_real_items[negative binomial]
-        test_columns_are_sums_over_real_items[odds]
-        test_columns_are_sums_over_real_items[twice]
         test_series_know_places_by_their_ratio_to_the_mass[bondesson-beta 3]
         test_series_know_places_by_their_ratio_to_the_mass[thinning-beta 3]
         test_the_expected_number_in_closed_form[1]
@@ -662,10 +614,8 @@ _TESTS = {
     """,
     "processes/test_hyper_parameters.py": """
         test_a_concentration_and_a_discount[of_sizes]
-        test_it_is_the_process_of_these_constants[BetaBernoulli]
         test_it_is_the_process_of_these_constants[DirichletProcess]
         test_it_is_the_process_of_these_constants[GammaPoisson]
-        test_it_is_the_process_of_these_constants[PitmanYor]
     """,
     "processes/test_pitman_yor.py": """
         test_a_discount_comes_near_zero_as_often_as_it_should
@@ -679,21 +629,15 @@ _TESTS = {
     """,
     "processes/test_representations.py": """
         test_an_inverse_of_too_few_iterations_is_seen
-        test_envelopes[beta 1]
-        test_envelopes[beta 3]
         test_points_of_thinning_are_those_with_atoms
         test_special_functions_in_float32
-        test_tails_by_quadrature[beta 1/2]
         test_tails_by_quadrature[beta 1]
         test_tails_by_quadrature[beta 3]
-        test_tails_by_quadrature[stable beta, c + d < 1]
-        test_tails_by_quadrature[stable beta]
         test_tails_of_stable_beta_processes_in_single_precision[0.1-1.0]
         test_tails_of_stable_beta_processes_in_single_precision[0.1-100.0]
         test_tails_of_stable_beta_processes_in_single_precision[0.1-10000.0]
         test_tails_of_stable_beta_processes_in_single_precision[0.9-1.0]
         test_the_inverse_of_the_tail[beta 3]
-        test_the_number_and_the_mass_above_a_level[bondesson-beta 3]
         test_the_number_and_the_mass_above_a_level[thinning-beta 3]
         test_v_has_its_density[bondesson-beta 3]
         test_v_has_its_density[thinning-beta 3]
