@@ -8,6 +8,7 @@ PY := $(VENV)/bin/python
 PYTEST := $(PY) -m pytest -q
 SLOWEST ?= 25
 BUILDER ?= html
+BUT ?= and not long
 
 .NOTPARALLEL:
 .PHONY: help demo test test-all test-long test-lowest wheel lint bench notebooks docs clean
@@ -21,13 +22,13 @@ demo: $(VENV)/.experiments  ## the quickstart
 test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included, and its slowest tests
 	$(PYTEST) -m "not full" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST)
 
-test-all: $(VENV)/.$(EXTRA)  ## every test, and the wheel
-	$(PYTEST) -m "not one_device" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST) $(LONG)
-	SGMC_JAX_TEST_DEVICES=1 $(PYTEST) -m one_device -n $(WORKERS) tests/enumeration tests/bnp $(LONG)
+test-all: $(VENV)/.$(EXTRA)  ## every test but combinations of what others test, and the wheel
+	$(PYTEST) -m "not one_device $(BUT)" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST) $(LONG)
+	SGMC_JAX_TEST_DEVICES=1 $(PYTEST) -m "one_device $(BUT)" -n $(WORKERS) tests/enumeration tests/bnp $(LONG)
 	$(MAKE) wheel
 
-test-long:  ## every test with every law at its full length, the lowest supported versions, and the wheel
-	$(MAKE) test-all LONG=--long
+test-long:  ## every test, with every law at its full length, the lowest supported versions, and the wheel
+	$(MAKE) test-all LONG=--long BUT=
 	$(MAKE) test-lowest
 
 test-lowest:  ## the fast tier on the lowest supported versions

@@ -10,6 +10,9 @@ from jaxlib.version import __version_info__ as _jaxlib
 _devices = os.environ.get("SGMC_JAX_TEST_DEVICES", "8")
 # On two cores jaxlib 0.10 waits for ever where two solves of many small systems meet.
 os.environ["NPROC"] = "4" if _devices == "1" else "64"
+# Of what files compile as they are read, and of the processes that tests start; "false" has all
+# programs optimised, as a user's are.
+_disable = os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true") == "true"
 # Most tests compile for longer than they run: the older emitter of loops needs half the time, and
 # one thread of code generation suits a process for each core, and what XLA looks for in loops is a
 # tenth of the compiling and saves nothing in the tests that are optimised.
@@ -21,6 +24,8 @@ _FLAGS = {
 }
 if _jaxlib < (0, 11):  # later ones have the newer emitter alone, and end at a flag unknown to them
     _FLAGS["xla_cpu_use_fusion_emitters"] = "false"
+if _disable:  # those that are optimised nevertheless lose a twentieth so, and compile in two thirds
+    _FLAGS["xla_backend_optimization_level"] = "1"
 _given = os.environ.get("XLA_FLAGS", "")
 _missing = [f"--{name}={value}" for name, value in _FLAGS.items() if name not in _given]
 os.environ["XLA_FLAGS"] = " ".join([_given, *_missing]).strip()
@@ -39,10 +44,6 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "true" if _cache else "false"
 if _cache:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = _cache
 
-# Of what files compile as they are read, and of the processes that tests start; "false" has all
-# programs optimised, as a user's are.
-_disable = os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true") == "true"
-
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
@@ -50,6 +51,7 @@ from sgmc_jax.runner.programs import programs  # noqa: E402
 from tests import memory  # noqa: E402
 from tests.full_tier import SLOW_EXAMPLES, SLOW_TESTS  # noqa: E402
 from tests.laws import moments  # noqa: E402
+from tests.long_tier import combinations_of  # noqa: E402
 
 collect_ignore = ["soak.py", "strip_notebooks.py"]  # programs of their own
 if _devices == "1":  # those that make engines of several as they are read
@@ -70,7 +72,7 @@ else:
 
 
 def pytest_collection_modifyitems(items):
-    """Slow examples and slow tests of which the fast tier has others wait for the full tier."""
+    """What others of the fast tier test waits for the full tier; what others of that do, longer."""
     for item in items:
         file, _, name = item.nodeid.removeprefix("tests/").partition("::")
         if isinstance(item, pytest.DoctestItem):
@@ -79,6 +81,8 @@ def pytest_collection_modifyitems(items):
             slow = not SLOW_TESTS.get(file, set()).isdisjoint({name, name.split("[")[0]})
         if slow:
             item.add_marker(pytest.mark.full)
+    for item in combinations_of(items):
+        item.add_marker(pytest.mark.long)
 
 
 def pytest_collection_finish(session):
