@@ -1,7 +1,7 @@
 """What waits for the long tier: combinations of parts that the full tier has in others.
 
-Of a table of two factors, a sampler inside a combinator, say, the full tier has rows with each value
-of each factor, of a table of three with each two values; the long tier has all rows.
+Of a table of two factors, a sampler inside a combinator, say, the full tier has rows with each
+value of each factor, of a table of three with each two values; the long tier has all rows.
 """
 
 from collections import Counter
