@@ -280,7 +280,16 @@ HYPERPARAMETERS = [
         "noise_covariance must be None: EmpiricalFisher estimates it",
     ),
     Case("V for BAOAB", lambda: sghmc(FISHER, 1e-2, word="BAOAB"), "can be subtracted in.*BAOAB"),
-    Case("V for a thermostat", lambda: sgnht(FISHER, 1e-2), "grad must not be EmpiricalFisher"),
+    Case(
+        "V for a word with a thermostat",
+        lambda: sgnht(FISHER, 1e-2, word="AFTBNTFA"),
+        "noise_covariance can be subtracted in.*'ATFBNFTA', 'EAT'.*got word='AFTBNTFA'",
+    ),
+    Case(
+        "too large a V for a thermostat",
+        lambda: sgnht(GRAD, 0.1, noise_covariance=21.0),
+        "noise_covariance exceeds the noise of the sampler at step_size 0.1",
+    ),
     Case("V for scir", lambda: scir(FISHER, 1e-2), "no letter of the word 'SCS?' can subtract"),
     Case("V for hmc", lambda: hmc(EmpiricalFisher(EXACT), 0.1), "no letter of.*'BAB'"),
     Case(

@@ -50,7 +50,8 @@ class EmpiricalFisher(Wrapper):
     V comes with each estimate before its own batch is in it, so that it is independent of the noise
     it is to make up for, and is 0 with the first. Every letter with noise that can subtracts it:
     those of `sgld`, `psgld`, `projected_sgld`, `reflected_sgld`, `recipe`, `sgrld` and `sgrhmc`,
-    and of `sghmc` and `sggmc` with the words ABOBA, AFBNFA and EA. Where V is more than the
+    of `sgnht` and `gsgnht`, whose thermostat takes up what is not subtracted, and of `sghmc` and
+    `sggmc` with the words ABOBA, AFBNFA and EA. Where V is more than the
     sampler's own noise, as a mean of few batches may be, what would be negative is set to zero and
     counted in `info.clipped`. A step costs the batch's gradients a second time, item by item.
 

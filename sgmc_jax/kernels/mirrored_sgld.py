@@ -33,7 +33,8 @@ def mirrored_sgld(
     Args:
         grad: the estimator of the gradient of the log posterior in x, all of its coordinates. Its
             noise is not subtracted: near the boundary its variance in x is like 1 / x^2, and what
-            it was at earlier positions tells nothing of it.
+            it was at earlier positions tells nothing of it. In free coordinates it is: by `sgld`
+            with `EmpiricalFisher` of a `Transformed` model.
         step_size: h > 0, or a function of the step index.
         mirror: `PositiveMirror()`, `SimplexMirror()` or a `Mirror` you write.
         temperature: T >= 0, or a function of the step index.

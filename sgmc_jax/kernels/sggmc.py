@@ -10,10 +10,7 @@ from ..spaces import Space
 from ..spaces.space import as_space
 from ..splitting import Splitting
 from ..transitions import GeodesicFlow, GradientKick, MomentumRefreshment, friction_letters
-from ..transitions.word import check_dynamics
-
-# the words whose noise makes up for the estimate's exactly, once or several times, and after an R
-_CORRECTABLE = ("ABOBA", "AFBNFA", "EA")
+from ..transitions.word import check_correctable, check_dynamics
 
 
 def sggmc(
@@ -94,9 +91,8 @@ def sggmc(
         the middle and the same estimate on both sides, has no bias in x on flat Gaussians.
     """
     _checks.estimator("grad", grad)
-    corrects = noise_covariance is not None or grad.tells_covariance
-    if corrects and not any(_repeats(word, once) for once in _CORRECTABLE):
-        raise ValueError(f"noise_covariance can be subtracted in {_CORRECTABLE}, got word={word!r}")
+    if noise_covariance is not None or grad.tells_covariance:
+        check_correctable(word, "ABOBA", "AFBNFA", "EA")
     letters = friction_letters(friction, temperature, noise_covariance)
     letters["R"] = MomentumRefreshment(temperature)
     pieces = {"A": GeodesicFlow(), "B": GradientKick(), **letters}
@@ -107,9 +103,3 @@ def sggmc(
     else:
         check_dynamics(word, "A", "B E", "O E R F+N", together="FN")
     return kernel
-
-
-def _repeats(word: Any, once: str) -> bool:
-    """Whether it is a word several times, but for an R before."""
-    rest = word.removeprefix("R") if isinstance(word, str) else ""
-    return rest != "" and rest == len(rest) // len(once) * once

@@ -14,9 +14,10 @@ from ..transitions import (
     GeodesicFlow,
     GradientKick,
     Noise,
+    NoiseCovariance,
     Thermostat,
 )
-from ..transitions.word import check_dynamics
+from ..transitions.word import check_correctable, check_dynamics
 
 
 def sgnht(
@@ -24,6 +25,7 @@ def sgnht(
     step_size: Any,
     friction: Any = 1.0,
     *,
+    noise_covariance: Any = None,
     space: Space | None = None,
     word: str = "ATFBNFTA",
 ) -> Splitting:
@@ -33,18 +35,24 @@ def sgnht(
 
         x <- x + h v / 2,   xi <- xi + (h / 2) (|v|^2 / d - 1),   v <- exp(-xi h / 2) v,
 
-    and in the middle v <- v + h g(x) + N(0, 2 A h). A state has a position, a momentum and the
-    thermostat xi, which starts at A: `state.auxiliary["thermostat"]`.
+    and in the middle v <- v + h g(x) + N(0, 2 A h - h^2 V), V what is known of the noise of g, by
+    default nothing. A state has a position, a momentum and the thermostat xi, which starts at A:
+    `state.auxiliary["thermostat"]`.
 
     Targets:
         p(x) exp(-|v|^2 / 2 - d (xi - A)^2 / 2), with a bias of order h^2. Isotropic noise of the
         estimate, of variance s a coordinate, only moves the mean of xi from A to A + h s / 2;
-        anisotropic noise is made up for on average over the coordinates.
+        anisotropic noise is made up for on average over the coordinates. Of what is subtracted the
+        thermostat takes up nothing, of what is not, the rest: xi stays at A if V is all of it.
 
     Args:
         grad: the estimator of the gradient of the log posterior.
         step_size: h > 0, or a function of the step index.
         friction: A > 0, the strength of the injected noise and the mean of the thermostat.
+        noise_covariance: V, the covariance of the estimate, to be subtracted, up to h V = 2 A: a
+            number, a pytree like the position (a diagonal), or a matrix over the raveled position.
+            Where it is not known and not alike in all coordinates, let `grad` be an
+            `EmpiricalFisher`.
         space: where positions live, R^n by default; m = its dimension then takes the place of d
             (gSGNHT).
         word: `"ATFBNFTA"`, or `"EAT"` for the Euler form, with a bias of order h.
@@ -53,8 +61,9 @@ def sgnht(
         A kernel with `SplittingState` and `SplittingInfo`.
 
     Raises:
-        ValueError: if `step_size` or `friction` is not positive; if `grad` is an `EmpiricalFisher`,
-            as the thermostat makes up for the noise itself.
+        ValueError: if `step_size` or `friction` is not positive; if the noise covariance exceeds
+            the sampler's noise, or cannot be subtracted: in a word of your own, or on a space whose
+            metric is not that of its embedding.
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -67,23 +76,22 @@ def sgnht(
 
     Reference:
         Ding et al. (2014), Bayesian sampling using stochastic gradient thermostats, for the Euler
-        form; Leimkuhler and Shang (2016) and Liu, Zhu and Song (2016) for the splitting.
+        form; Leimkuhler and Shang (2016) and Liu, Zhu and Song (2016) for the splitting. That a
+        known part of the noise is subtracted is ours.
     """
     _checks.positive("friction", friction)
     friction = _checks.one_number("friction", friction)
     _checks.estimator("grad", grad)
-    if grad.tells_covariance:
-        raise ValueError(
-            f"grad must not be {type(grad).__name__}: the thermostat makes up for the noise of the "
-            "estimate, from which nothing is to be subtracted"
-        )
+    if noise_covariance is not None or grad.tells_covariance:
+        check_correctable(word, "ATFBNFTA", "EAT")
+    covariance = NoiseCovariance(noise_covariance)
     pieces = {
         "A": GeodesicFlow(),
         "T": Thermostat(friction),
         "F": Friction(),
         "B": GradientKick(),
-        "N": Noise(friction),
-        "E": EulerMomentum(friction),
+        "N": Noise(friction, noise_covariance=covariance),
+        "E": EulerMomentum(friction, noise_covariance=covariance),
     }
     kernel = Splitting(word, pieces, grad, step_size, space)
     check_dynamics(word, "A", "T", "E B+F+N")

@@ -46,6 +46,14 @@ def check_dynamics(word: str, *needed: str, together: str = "") -> None:
         raise ValueError(f"word must have both {' and '.join(together)} or neither, got {word!r}")
 
 
+def check_correctable(word: Any, *words: str) -> None:
+    """Raise unless the word is one of these, once or several times, and after an R: in others what
+    is subtracted of its noise does not make up for that of the estimate exactly."""
+    rest = word.removeprefix("R") if isinstance(word, str) else ""
+    if not any(rest and rest == len(rest) // len(once) * once for once in words):
+        raise ValueError(f"noise_covariance can be subtracted in {words}, got word={word!r}")
+
+
 def check_noise(
     word: str,
     pieces: dict[str, Transition],

@@ -26,6 +26,7 @@ from sgmc_jax import (
     Summand,
     Uniform,
     as_keys,
+    gsgnht,
     projected_sgld,
     psgld,
     recipe,
@@ -34,6 +35,7 @@ from sgmc_jax import (
     sggmc,
     sghmc,
     sgld,
+    sgnht,
     sgrhmc,
     sgrld,
 )
@@ -372,6 +374,8 @@ KERNELS = {
     "sgrhmc": partial(sgrhmc, metric=metric, step_size=0.3),
     **{word: partial(sghmc, step_size=0.3, word=word) for word in ("EA", "AFBNFA", "ABOBA")},
     "sggmc": partial(sggmc, space=Sphere(), step_size=0.3),
+    **{f"sgnht {w}": partial(sgnht, step_size=0.3, word=w) for w in ("ATFBNFTA", "EAT")},
+    "gsgnht": partial(gsgnht, space=Sphere(), step_size=0.3),
 }
 
 

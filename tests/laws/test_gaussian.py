@@ -10,6 +10,7 @@ import pytest
 
 from sgmc_jax import (
     ControlVariate,
+    EmpiricalFisher,
     Full,
     FunctionModel,
     LinearModel,
@@ -277,6 +278,49 @@ def test_the_thermostat_takes_up_isotropic_noise():
     run = run_law(KEY, kernel, jnp.zeros(10), items, reduce=moments, **args)
     check_law(run.trace.mean[:, 1], 1 + 0.05 * 10 / 2, 0.02)
     check_law(run.trace.mean[:, 0], 1.0, 0.02)
+
+
+UNLIKE = np.repeat([20.0, 2.0], 5)  # noise of ten coordinates, of at most 2 A / h = 40
+
+
+def check_unlike(wrap=lambda grad: grad, **known):
+    """The variances of the coordinates of either noise are 1, and xi stays at A."""
+    kappa = 20**2 * (1 - 2 / 20) / (2 * 19)
+    items = np.concatenate([np.eye(10), -np.eye(10)]) * np.sqrt(UNLIKE / (2 * kappa))
+    grad = Minibatch(FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: z @ x), Uniform(2))
+    kernel = sgnht(wrap(grad), 0.05, friction=1.0, **known)
+    moments = lambda state, info: jnp.stack(
+        [
+            jnp.mean(state.position[:5] ** 2),
+            jnp.mean(state.position[5:] ** 2),
+            state.auxiliary["thermostat"],
+        ]
+    )
+    args = {"num_chains": 512, "num_steps": 10_000, "burn_in": 2_000}
+    run = run_law(KEY, kernel, jnp.zeros(10), items, reduce=moments, **args)
+    check_law(run.trace.mean, 1.0, 0.03)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [UNLIKE, pytest.param(np.diag(UNLIKE), marks=pytest.mark.full)],
+    ids=["diagonal", "matrix"],
+)
+def test_a_thermostat_less_noise_that_is_known(known):
+    check_unlike(noise_covariance=known)
+
+
+@pytest.mark.full
+def test_a_thermostat_less_noise_that_is_estimated():
+    check_unlike(EmpiricalFisher)
+
+
+@pytest.mark.full
+@pytest.mark.at_length
+@pytest.mark.parametrize("known", [{}, {"noise_covariance": 11.0}], ids=["none", "mean"])
+def test_noise_that_is_not_alike_is_seen(known):
+    """The thermostat takes up its mean, which is not enough, as if it were told that."""
+    fault_is_seen(check_unlike, **known)
 
 
 # ------------------------------------------------------ real minibatches of a linear regression

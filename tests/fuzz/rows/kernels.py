@@ -16,13 +16,14 @@ def kernels() -> dict[str, Call]:
 
     metric = lambda x: jnp.ones(2)
     step, friction = {"step_size": 0.01}, {"friction": 1.0}
-    hot = {"temperature": 1.0, "noise_covariance": None}
+    known = {"noise_covariance": None}
+    hot = {"temperature": 1.0, **known}
     return {
         "sgld": of(s.sgld, FLAT, **step, **hot, space=None),
         "sghmc": of(s.sghmc, FLAT, **step, **friction, **hot, word="ABOBA", space=None),
-        "sgnht": of(s.sgnht, FLAT, **step, **friction, word="ATFBNFTA"),
+        "sgnht": of(s.sgnht, FLAT, **step, **friction, **known, word="ATFBNFTA"),
         "sggmc": of(s.sggmc, ROUND, on_sphere, space=s.Sphere(), **step, **friction, **hot),
-        "gsgnht": of(s.gsgnht, ROUND, on_sphere, space=s.Sphere(), **step, **friction),
+        "gsgnht": of(s.gsgnht, ROUND, on_sphere, space=s.Sphere(), **step, **friction, **known),
         "gmc": of(s.gmc, ROUND, full, space=s.Sphere(), **step, num_integration_steps=3),
         "hmc": of(s.hmc, FLAT, full, **step, num_integration_steps=3, space=None),
         "mala": of(s.mala, FLAT, full, **step, space=None),
