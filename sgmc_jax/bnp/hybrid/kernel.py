@@ -111,7 +111,7 @@ class Round(NamedTuple):
 class HybridModel(eqx.Module):
     """What a hybrid sampler samples: a process, a family, and how items move among their atoms.
 
-    A step calls `draw`, then `off_star` for the items off the designated block and `sweep` for the
+    A step calls `draw` and `in_sweeps`, then `off_star` for the items off the designated block and `sweep` for the
     others, then `synchronise`. Their z are the labels or entries of all rows of a shard.
 
     Attributes:
@@ -161,7 +161,11 @@ class HybridModel(eqx.Module):
         z: Int[Array, "n *k"],
         blocks: Blocks,
     ) -> tuple[dict[str, Array], Any, PyTree]:
-        """Hyper-parameters, atoms and theta, alike on all shards but for what is of their items."""
+        """Hyper-parameters, atoms and their parameters, alike on all shards."""
+
+    def in_sweeps(self, params: PyTree, blocks: Blocks) -> PyTree:
+        """theta: what the parameters are to the sweeps of a shard's items."""
+        return params
 
     @abstractmethod
     def off_star(self, now: Round, anchors: Anchors, z: Int[Array, "n *k"]) -> Int[Array, "n *k"]:
@@ -223,10 +227,10 @@ class ModelKernel(Kernel):
     def finite(self, state: HybridState) -> Bool[Array, ""]:
         return super().finite(state) & _tree.all_finite(state.sums.statistics)
 
-    def _told(self, state: HybridState, theta: PyTree, z: Shaped[Array, "n *k"]) -> HybridState:
+    def _told(self, state: HybridState, params: PyTree, z: Shaped[Array, "n *k"]) -> HybridState:
         """A state that does not look whole if its z come of NaN parameters, or, where one is
         negative, of no law at all: they are numbers like others."""
-        broken = self.comm.any(_tree.has_nan(theta) | jnp.any(z < 0))
+        broken = self.comm.any(_tree.has_nan(params) | jnp.any(z < 0))
         shared = _tree.nan_where(state.position.shared, broken)
         return state._replace(position=state.position._replace(shared=shared))
 
@@ -282,10 +286,11 @@ class Hybrid(BlockKernel):
         real = z >= 0  # groups may have negative labels where they have no item
         # the designated block and A, by entries that will not move while they are in force
         anchors = self.schedule.anchors(keys.star, sums.occupancy)
-        drawn = model.draw(keys, state, anchors, z, blocks)
+        hyper, atoms, params = model.draw(keys, state, anchors, z, blocks)
+        theta = model.in_sweeps(params, blocks)
         how = self.local_sweeps, self.schedule.demotes, self.schedule.several
         # the last that shards have in common: up to the next sums each works by itself
-        now = Round(keys, blocks, *drawn, sums.counts, *how)
+        now = Round(keys, blocks, hyper, atoms, theta, sums.counts, *how)
 
         # a single block is the designated one
         if self.blocks > 1 and self.schedule.instantiates:
@@ -296,5 +301,5 @@ class Hybrid(BlockKernel):
         sweep = partial(model.sweep, now, z)
         # where a schedule is exact, of rows that the move above has left as they were
         z, known = self.schedule.births(sweep, anchors, blocks, sums, given.count, z)
-        state = self._told(model.synchronise(now, z, known), now.theta, jnp.where(real, z, 0))
+        state = self._told(model.synchronise(now, z, known), params, jnp.where(real, z, 0))
         return state, state.slots

@@ -68,8 +68,8 @@ class Mixture(HybridModel):
         anchors: Anchors,
         z: Int[Array, " n"],
         blocks: Blocks,
-    ) -> tuple[dict[str, Array], Atoms, Float[Array, "K n"]]:
-        """(w_A, w_0), theta_k ~ p(theta | members of k), and log f(x_i | theta_k) of all rows."""
+    ) -> tuple[dict[str, Array], Atoms, PyTree]:
+        """(w_A, w_0), and theta_k ~ p(theta | members of k)."""
         sums = state.sums
         # of all labels, with weights integrated out: before the weights, which are given these
         hyper = self.process.redraw(keys.hyper, state.position.shared, sums.counts)
@@ -78,8 +78,11 @@ class Mixture(HybridModel):
         weights = self.process.draw_weights(keys.weight, hyper, sums.counts, among)
         atoms = Atoms(among, *weights)
         # of every slot, though only A's are used: which slots those are must not move the draws
-        params = self.family.draw(keys.atom, sums.statistics)
-        return hyper, atoms, self.family.loglik(params, blocks.shard.items)
+        return hyper, atoms, self.family.draw(keys.atom, sums.statistics)
+
+    def in_sweeps(self, params: PyTree, blocks: Blocks) -> Float[Array, "K n"]:
+        """log f(x_i | theta_k) of all rows."""
+        return self.family.loglik(params, blocks.shard.items)
 
     def off_star(self, now: Round, anchors: Anchors, z: Int[Array, " n"]) -> Int[Array, " n"]:
         """P(z = k) ~ w_k f(x | theta_k) among the atoms that are open to a point."""
