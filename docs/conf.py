@@ -2,8 +2,14 @@
 
 import os
 import shutil
+import sys
+from collections import namedtuple
 from importlib.metadata import version as _version
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from docstrings import escape_bars, show_formulas  # noqa: E402
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -19,7 +25,8 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "templates"]
+templates_path = ["templates"]
 
 autosummary_generate = True
 autosummary_imported_members = False
@@ -48,8 +55,13 @@ shutil.rmtree(_COPY, ignore_errors=True)
 shutil.copytree(_COPY.parents[1] / "notebooks", _COPY, ignore=shutil.ignore_patterns("*.py"))
 
 
+_Field = type(namedtuple("_Field", "x").x)
+
+
 def setup(app):
-    app.connect("autodoc-process-docstring", _escape_bars, priority=900)
+    app.connect("autodoc-process-docstring", _of_lines(show_formulas), priority=400)
+    app.connect("autodoc-process-docstring", _of_lines(escape_bars), priority=900)
+    app.connect("autodoc-skip-member", _skip_fields)
     app.connect("source-read", _links_to_the_copy)
 
 
@@ -61,9 +73,13 @@ def _links_to_the_copy(app, name, source):
         source[0] = source[0].replace("../notebooks/", "notebooks/")
 
 
-def _escape_bars(app, what, name, obj, options, lines):
-    """|x| is an absolute value in these docstrings, not a substitution."""
-    code = (">>>", "...")
-    lines[:] = [
-        line if line.lstrip().startswith(code) else line.replace("|", r"\|") for line in lines
-    ]
+def _of_lines(change):
+    def process(app, what, name, obj, options, lines):
+        lines[:] = change(lines)
+
+    return process
+
+
+def _skip_fields(app, what, name, obj, skip, options):
+    """What a named tuple says of its fields is which number they have."""
+    return True if isinstance(obj, _Field) else None
