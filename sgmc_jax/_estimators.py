@@ -41,6 +41,17 @@ class Estimator(eqx.Module):
 
     An estimator of your own needs only `estimate`, and `init` if it has a state. One that is to be
     wrapped, in `ControlVariate`, `SVRG` or `AllReduce`, is a `BatchEstimator`.
+
+    Example: a gradient with noise that no data have made.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import as_keys, sample, sgld
+        >>> class Noisy(Estimator):
+        ...     def estimate(self, key, estate, position, data):
+        ...         noise = jax.random.normal(as_keys(key).noise, position.shape)
+        ...         return Estimate(noise - position), estate
+        >>> run = sample(jax.random.key(0), sgld(Noisy(), 0.1), jnp.zeros(2), None, num_steps=5)
+        >>> run.trace.shape
+        (5, 2)
     """
 
     exact: ClassVar[bool] = False
@@ -99,6 +110,15 @@ class BatchEstimator(Estimator):
     batch serves several points. An estimate is that and nothing else. The prior term is evaluated
     exactly; only the item sum is estimated. What a batch is, and whether an item of it is a row of
     the data or a window of a series, only the estimator and its batcher know.
+
+    Example: `Minibatch` is one. Of one batch at two points the noise is the same.
+        >>> import jax, jax.numpy as jnp
+        >>> from sgmc_jax import Minibatch, Summand, Uniform
+        >>> grad, y = Minibatch(Summand(0.0, lambda x, y: y - x), Uniform(2)), jnp.arange(4.0)
+        >>> batch, _ = grad.draw(jax.random.key(0), grad.init(jax.random.key(0), 0.0, y), y)
+        >>> at = lambda x: float(grad.on(batch, jnp.array(x)).value)
+        >>> at(0.0) - at(1.0)  # four items, each of slope -1
+        4.0
     """
 
     measures_noise: ClassVar[bool] = False

@@ -86,14 +86,8 @@ def test_every_export_has_a_page():
         assert {*members.split(", ")} == exports(module), f"the page of {module} shows others"
 
 
-# Of files that are as long as they may be: two protocols, of which the other is an instance (an
-# `Estimator` of one's own is in `docs/guide/own_parts.md`), and what a step of the other returns.
-SHOWN_BY = {
-    "Estimator": "Minibatch",
-    "BatchEstimator": "Minibatch",
-    "SplitMergeState": "split_merge",
-    "SplitMergeInfo": "split_merge",
-}
+# Of a file that is as long as it may be: what a step of the other returns.
+SHOWN_BY = {"SplitMergeState": "split_merge", "SplitMergeInfo": "split_merge"}
 
 
 def has_example(made):

@@ -42,7 +42,9 @@ def sghmc(
         grad: the estimator of the gradient of the log posterior.
         step_size: h > 0, or a function of the step index.
         friction: C, a rate: a positive number, or a symmetric positive definite matrix over the
-            raveled position, of which `sggmc` has the equations.
+            raveled position, of which `sggmc` has the equations. 1 is for coordinates in which the
+            posterior has about covariance I (`space=fit.space` of `laplace`); without such begin
+            with the root of its largest curvature, of the order of sqrt(N).
         temperature: T >= 0, or a function of the step index.
         noise_covariance: V, to be subtracted: a number, a pytree like the position (a diagonal),
             or a matrix over the raveled position; where it is not known, let `grad` be an

@@ -111,8 +111,9 @@ class Round(NamedTuple):
 class HybridModel(eqx.Module):
     """What a hybrid sampler samples: a process, a family, and how items move among their atoms.
 
-    A step calls `draw` and `in_sweeps`, then `off_star` for the items off the designated block and `sweep` for the
-    others, then `synchronise`. Their z are the labels or entries of all rows of a shard.
+    A step calls `draw` and `in_sweeps`, then `off_star` for the items off the designated block and
+    `sweep` for the others, then `synchronise`. Their z are the labels or entries of all rows of a
+    shard.
 
     Attributes:
         local: the name of z in `position.local`.
