@@ -73,7 +73,8 @@ def default_kernel(
 
     Raises:
         TypeError: if `fit` is not what `laplace` returns.
-        ValueError: if no mode is found, or the log posterior is not curved downwards there.
+        ValueError: if no mode is found, or the log posterior is not curved downwards there, as of
+            factors and of a network's weights.
 
     Example: logistic regression from a hundred thousand items.
         >>> import jax, jax.numpy as jnp
