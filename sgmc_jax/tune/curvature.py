@@ -178,8 +178,8 @@ def cholesky_of_inverse(matrix: Any) -> Float[np.ndarray, "d d"]:
     if not least > digits * len(h):
         raise ValueError(
             "the log posterior is not curved downwards in every direction at the position, or two "
-            f"are nearly one: the least eigenvalue of its scaled Hessian is {least:.2g}. Of parameters "
-            "that may be turned, such as factors, or weights of a network, no mode is alone: sample "
-            "without a metric, with a step size of tune.successive_halving"
+            f"are nearly one: the least eigenvalue of its scaled Hessian is {least:.2g}. Of "
+            "parameters that may be turned, such as factors, or weights of a network, no mode is "
+            "alone: sample without a metric, with a step size of tune.successive_halving"
         )
     return np.linalg.cholesky(np.linalg.inv(correlated) / scale / scale[:, None])
