@@ -108,18 +108,52 @@ def test_chains_go_on_as_a_whole_from_round_to_round_and_afterwards():
     assert now > 2 and abs(later - now) < 0.5 and anew < 1.5
 
 
-def test_words_and_batches_compete_at_equal_cost():
-    """A batch of 20 of 40 items makes half as many steps as one of 10; every word has its own."""
-
+def of_words_and_batches(search):
     def make(size, word, step_size):
         return sghmc(Minibatch(ITEMS, Uniform(size)), step_size, word=word)
 
     grid = {"size": [10, 20], "word": ["ABOBA", "BAOAB"], "step_size": [0.01, 0.05]}
     args = {"position": jnp.zeros(()), "data": Y, "budget": 32_000, "max_draws": 100}
-    tuned = grid_search(KEY, ITEMS, make, grid, **args)
+    return search(KEY, ITEMS, make, grid, **args)
+
+
+def test_words_and_batches_compete_at_equal_cost():
+    """A batch of 20 of 40 items makes half as many steps as one of 10; every word has its own."""
+    tuned = of_words_and_batches(grid_search)
     assert {(arm.setting["size"], arm.num_steps) for arm in tuned.arms} == {(10, 400), (20, 200)}
     assert tuned.evaluations == 32_000
     assert tuned.plot().get_xlabel() == "size"
+
+
+@pytest.mark.full
+def test_a_key_determines_a_halving_of_words_and_batches():
+    """Of eight settings three go on; each round's share of 16,000 is theirs alike."""
+    found, again = (of_words_and_batches(successive_halving) for _ in range(2))
+    assert found.arms == again.arms
+    np.testing.assert_array_equal(found.run.trace, again.run.trace)
+    steps = {10: {1: 200, 2: 200 + 533}, 20: {1: 100, 2: 100 + 266}}
+    for arm in found.arms:
+        assert arm.num_steps == steps[arm.setting["size"]][arm.rounds]
+    assert sorted(arm.rounds for arm in found.arms) == [1] * 5 + [2] * 3
+    assert 31_900 < found.evaluations <= 32_000
+
+
+def test_settings_that_differ_in_numbers_share_a_program():
+    def traces(step_sizes):
+        count = 0
+
+        def loglik(x, y):
+            nonlocal count
+            count += 1
+            return -0.5 * (y - x) ** 2
+
+        model = FunctionModel(lambda x: -0.5 * x**2, loglik)
+        make = lambda step_size: sgld(Minibatch(model, Uniform(4)), step_size)
+        args = {"position": jnp.zeros(()), "data": Y, "scale": 0.2}
+        grid_search(KEY, model, make, {"step_size": step_sizes}, **args, budget=4_000)
+        return count
+
+    assert traces([0.01, 0.02]) == traces([0.005, 0.01, 0.015, 0.02, 0.025])
 
 
 def test_a_picture_joins_no_settings_of_different_rounds():
