@@ -78,6 +78,20 @@ class PositionMatrix(eqx.Module):
                 f"{least:.4g}"
             )
 
+    def check_factor(self, position: Position) -> None:
+        """Raise unless the matrix of which it is a factor is positive definite at a position."""
+        factor = np.asarray(self.at(position), np.float64)
+        least = np.nan
+        if np.all(np.isfinite(factor)):
+            alone = factor.ndim == 1
+            sizes = np.abs(factor) if alone else np.linalg.svd(factor, compute_uv=False)
+            least = np.min(sizes, initial=np.inf)
+        if not least > _slack(factor):
+            raise ValueError(
+                f"{self.name}, a factor, must not be singular where the chain begins, got a "
+                f"singular value of {least:.4g}"
+            )
+
     def check_antisymmetric(self, position: Position) -> None:
         """Raise unless it is minus its transpose at a position."""
         matrix = np.asarray(dense(self.at(position)), np.float64)

@@ -47,7 +47,7 @@ class InverseMetric(eqx.Module):
     def check(self, position: Position) -> None:
         """Raise unless it is positive definite at a position."""
         if self.factor:
-            self.matrix.at(position)
+            self.matrix.check_factor(position)
         else:
             self.matrix.check(position, definite=True)
 

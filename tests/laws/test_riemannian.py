@@ -243,6 +243,14 @@ def test_a_metric_that_turns_without_gamma_is_seen(kind):
 WRONG = {
     "definite": (lambda: sgrhmc(EXACT, lambda x: 0 * x, H), "metric must be positive definite"),
     "semi": (lambda: sgrld(EXACT, -INVERSE, H), "metric must be positive semi-definite"),
+    "factor": (
+        lambda: sgrhmc(EXACT, np.ones((2, 2)), H, factor=True),
+        "metric, a factor, must not be singular where the chain begins",
+    ),
+    "diagonal factor": (
+        lambda: sgrhmc(EXACT, np.array([1.0, 0.0]), H, factor=True),
+        "metric, a factor, must not be singular where the chain begins, got a singular value of 0",
+    ),
     "shape": (lambda: sgrhmc(EXACT, np.ones(3), H), "metric must be a matrix over.*3"),
     "friction": (lambda: sgrhmc(EXACT, 1.0, H, 0.0), "friction must be finite and positive"),
     "too much": (
