@@ -44,6 +44,8 @@ napoleon_custom_sections = [
 myst_enable_extensions = ["amsmath", "dollarmath"]
 nb_execution_mode = "off"
 
+smartquotes = False  # Z'Z is no quotation
+
 html_theme = "furo"
 html_title = "sgmc_jax"
 

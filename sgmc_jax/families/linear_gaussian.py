@@ -46,12 +46,12 @@ class LinearGaussian(FeatureFamily):
 
         r ~ N(z mu, (s^2 (1 + z M z') + s_A^2 sum_own z_k^2) I),
 
-    the last sum being over features of no other row. M is made anew for every row from Z'Z, whose
-    whole numbers are exact: mu costs more than that, and rank-one updates of M lose digits in
-    float32 where s is much below s_A. Sums over items are taken of the residuals of a reference
-    theta, so that the sum of squares that draws s does not cancel. Two equal columns of m ones
-    leave (s / s_A)^2 alone in Q: in float32 keep that well above m / 1e7, or enable
-    `jax_enable_x64`.
+    the last sum being over features of no other row. M and mu are made anew for every row, which
+    costs K^2 (K + D) with K the slots, from Z'Z, whose whole numbers are exact: rank-one updates,
+    at K (K + D), lose digits in float32 where s is much below s_A. Sums over items are taken of the
+    residuals of a reference theta, so that the sum of squares that draws s does not cancel. Two
+    equal columns of m ones leave (s / s_A)^2 alone in Q: in float32 keep that well above m / 1e7,
+    or enable `jax_enable_x64`.
 
     Args:
         dim: D, the dimension of an item.
