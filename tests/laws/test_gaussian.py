@@ -17,11 +17,14 @@ from sgmc_jax import (
     Minibatch,
     StochasticDensity,
     Uniform,
+    cycle,
+    gibbs,
     metropolis,
     repeat,
     sghmc,
     sgld,
     sgnht,
+    thin,
 )
 from sgmc_jax.spaces import Euclidean
 from sgmc_jax.splitting import Splitting
@@ -283,22 +286,58 @@ def test_the_thermostat_takes_up_isotropic_noise():
 UNLIKE = np.repeat([20.0, 2.0], 5)  # noise of ten coordinates, of at most 2 A / h = 40
 
 
-def check_unlike(wrap=lambda grad: grad, **known):
-    """The variances of the coordinates of either noise are 1, and xi stays at A."""
+def unlike(wrap=lambda grad: grad, **known):
+    """The kernel, and items of which two make that noise."""
     kappa = 20**2 * (1 - 2 / 20) / (2 * 19)
     items = np.concatenate([np.eye(10), -np.eye(10)]) * np.sqrt(UNLIKE / (2 * kappa))
     grad = Minibatch(FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: z @ x), Uniform(2))
-    kernel = sgnht(wrap(grad), 0.05, friction=1.0, **known)
-    moments = lambda state, info: jnp.stack(
-        [
-            jnp.mean(state.position[:5] ** 2),
-            jnp.mean(state.position[5:] ** 2),
-            state.auxiliary["thermostat"],
-        ]
-    )
-    args = {"num_chains": 512, "num_steps": 10_000, "burn_in": 2_000}
-    run = run_law(KEY, kernel, jnp.zeros(10), items, reduce=moments, **args)
+    return sgnht(wrap(grad), 0.05, friction=1.0, **known), items
+
+
+def halves(x):
+    return [jnp.mean(x[:5] ** 2), jnp.mean(x[5:] ** 2)]
+
+
+LONG = {"num_chains": 512, "num_steps": 10_000, "burn_in": 2_000}
+
+
+def check_unlike(wrap=lambda grad: grad, **known):
+    """The variances of the coordinates of either noise are 1, and xi stays at A."""
+    kernel, items = unlike(wrap, **known)
+    heat = lambda state: state.auxiliary["thermostat"]
+    moments = lambda state, info: jnp.stack([*halves(state.position), heat(state)])
+    run = run_law(KEY, kernel, jnp.zeros(10), items, reduce=moments, **LONG)
     check_law(run.trace.mean, 1.0, 0.03)
+
+
+COMPOSED = {
+    "thin": lambda kernel: thin(kernel, 2),
+    "repeat": lambda kernel: repeat(kernel, 2),
+    "cycle": lambda kernel: cycle(kernel, kernel),
+    "gibbs": lambda kernel: gibbs(x=lambda rest: kernel),
+}
+
+
+def check_composed(name, **known):
+    kernel, items = unlike(**known) if known else unlike(EmpiricalFisher)
+    own = lambda state: state.position["x"] if name == "gibbs" else state.position
+    moments = lambda state, info: jnp.stack(halves(own(state)))
+    start = {"x": jnp.zeros(10)} if name == "gibbs" else jnp.zeros(10)
+    run = run_law(KEY, COMPOSED[name](kernel), start, items, reduce=moments, **LONG)
+    check_law(run.trace.mean, 1.0, 0.03)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", COMPOSED)
+def test_a_thermostat_less_estimated_noise_composes(name):
+    check_composed(name)
+
+
+@pytest.mark.full
+@pytest.mark.at_length
+@pytest.mark.parametrize("name", COMPOSED)
+def test_the_mean_noise_alone_is_seen_in_combinators(name):
+    fault_is_seen(check_composed, name, noise_covariance=11.0)
 
 
 @pytest.mark.parametrize(
