@@ -327,16 +327,17 @@ def test_a_diagonal_leaves_the_correlation():
     fault_is_seen(check_plane, "sgld")
 
 
-def check_sphere(wrap, full=False, friction=2.0):
-    """A von Mises-Fisher law on S^2, with items that add noise of covariance 10 I."""
-    items = np.concatenate([np.eye(3), -np.eye(3)]) * np.sqrt(10 / 4.8)
+def check_sphere(wrap, full=False, friction=2.0, make=sggmc, stretch=1.0):
+    """A von Mises-Fisher law on S^2, with items that add noise of covariance 10 I, or stretched."""
+    items = np.concatenate([np.eye(3), -np.eye(3)]) * np.sqrt(10 / 4.8) * stretch
     grad = Minibatch(FunctionModel(lambda x: 5 * x[0], lambda x, z: z @ x), Uniform(2))
-    kernel = sggmc(wrap(grad, full=full) if wrap else grad, Sphere(), 0.05, friction)
-    height = lambda state, info: jnp.stack([state.position[0], state.position[0] ** 2])
+    kernel = make(wrap(grad, full=full) if wrap else grad, Sphere(), 0.05, friction)
+    powers = lambda x: jnp.stack([x[0], x[0] ** 2, x[1] ** 2])
+    height = lambda state, info: powers(state.position)
     start, args = jnp.array([1.0, 0.0, 0.0]), {"num_steps": 5_000, "burn_in": 300}
     run = run_law(KEY, kernel, start, items, reduce=height, num_chains=1024, **args)
     mean = 0.80009  # A_3(5)
-    check_law(run.trace.mean, [mean, 1 - 2 * mean / 5], 0.01)
+    check_law(run.trace.mean, [mean, 1 - 2 * mean / 5, mean / 5], 0.01)
 
 
 @pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.full)])
@@ -353,6 +354,20 @@ def test_on_a_sphere_with_a_matrix_of_friction():
 @pytest.mark.at_length
 def test_on_a_sphere_the_noise_is_there():
     fault_is_seen(check_sphere, None)
+
+
+UNLIKE = np.array([0.3, 2.0, 0.3])  # noise that the thermostat would take up on average only
+
+
+@pytest.mark.full
+def test_on_a_sphere_with_a_thermostat():
+    check_sphere(EmpiricalFisher, make=gsgnht, stretch=UNLIKE)
+
+
+@pytest.mark.full
+@pytest.mark.at_length
+def test_on_a_sphere_a_thermostat_alone_is_not_enough():
+    fault_is_seen(check_sphere, None, make=gsgnht, stretch=UNLIKE)
 
 
 def metric(x):
