@@ -1,5 +1,6 @@
-"""What several packages do with arrays of items: tiles by label, chunks, rows, products, words."""
+"""What several packages do with arrays: tiles by label, chunks, rows, products, words, batches."""
 
+from .batches import largest_of_batch
 from .chunks import columns_by_chunks, over_chunks
 from .products import (
     outer_products,
@@ -16,6 +17,7 @@ __all__ = [
     "Tiles",
     "columns_by_chunks",
     "compressed_rows",
+    "largest_of_batch",
     "outer_products",
     "over_chunks",
     "over_rows",

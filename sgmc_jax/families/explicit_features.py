@@ -113,24 +113,24 @@ class ExplicitFeatures(FeatureFamily):
 
     def move(
         self,
-        stats: Any,
+        carried: Any,
         params: PyTree,
         item: PyTree,
         entries: Int[Array, " K"],
         sign: Int[Array, ""],
     ) -> Any:
-        return stats
+        return carried
 
     def demote(
-        self, stats: tuple, params: PyTree, instantiated: Bool[Array, " K"]
+        self, carried: tuple, params: PyTree, instantiated: Bool[Array, " K"]
     ) -> tuple[tuple, PyTree]:
-        return stats, params
+        return carried, params
 
     def alone(
         self,
         hyper: Hyper,
         params: PyTree,
-        stats: tuple,
+        carried: tuple,
         shared: Bool[Array, " K"],
         own: Bool[Array, " K"],
         item: PyTree,

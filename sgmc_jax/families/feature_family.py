@@ -65,9 +65,10 @@ class RowLikelihood(EntryLikelihood):
         >>> from sgmc_jax.families import FeatureRows, LinearGaussian
         >>> family, none = LinearGaussian(dim=1, noise_scale=1.0), jnp.zeros(1, int)
         >>> rows = FeatureRows(jnp.zeros((1, 1)), none[:, None], jnp.ones(1, bool))
-        >>> stats = family.statistics(jnp.zeros((1, 1)), rows)
-        >>> own, shared = jnp.array([True]), jnp.array([False])
-        >>> args = family.start(), jnp.zeros((1, 1)), stats, shared, own, jnp.zeros(1), none
+        >>> theta, own, shared = jnp.zeros((1, 1)), jnp.array([True]), jnp.array([False])
+        >>> stats = family.carried(family.start(), family.statistics(theta, rows), shared)
+        >>> stats = family.restored(stats, theta)
+        >>> args = family.start(), theta, stats, shared, own, jnp.zeros(1), none
         >>> round(float(family.alone(*args).ratio(jnp.array([1]), None)), 4)  # -log(1 + 1) / 2
         -0.3466
     """
@@ -163,29 +164,40 @@ class FeatureFamily(eqx.Module):
     def together(self, hyper: Hyper, params: PyTree, rows: FeatureRows) -> EntryLikelihood:
         """The likelihood of all rows given all parameters."""
 
+    def carried(self, hyper: Hyper, stats: PyTree, instantiated: Bool[Array, " K"]) -> PyTree:
+        """What a sweep carries from row to row: the statistics, and what is cheaper kept up.
+
+        By default the statistics alone.
+        """
+        return stats
+
     @abstractmethod
     def move(
         self,
-        stats: PyTree,
+        carried: PyTree,
         params: PyTree,
         item: PyTree,
         entries: Int[Array, " K"],
         sign: Int[Array, ""],
     ) -> PyTree:
-        """The statistics with a row put in (sign 1), taken out (-1), or neither (0)."""
+        """What is carried, with a row put in (sign 1), taken out (-1), or neither (0)."""
 
     @abstractmethod
     def demote(
-        self, stats: PyTree, params: PyTree, instantiated: Bool[Array, " K"]
+        self, carried: PyTree, params: PyTree, instantiated: Bool[Array, " K"]
     ) -> tuple[PyTree, PyTree]:
-        """The statistics and parameters after `marginalise`."""
+        """What is carried and the parameters after `marginalise`."""
+
+    def restored(self, carried: PyTree, params: PyTree) -> PyTree:
+        """What is carried, exact again where rounding has added up; asked before `alone`."""
+        return carried
 
     @abstractmethod
     def alone(
         self,
         hyper: Hyper,
         params: PyTree,
-        stats: PyTree,
+        carried: PyTree,
         shared: Bool[Array, " K"],
         own: Bool[Array, " K"],
         item: PyTree,
@@ -194,7 +206,7 @@ class FeatureFamily(eqx.Module):
         """The likelihood of one row given the others.
 
         Args:
-            stats: those of the other rows of the block.
+            carried: of the other rows of the block.
             shared: features that are integrated out and that other rows have.
             own: slots of no other row.
         """

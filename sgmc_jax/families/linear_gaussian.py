@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,18 +21,11 @@ from ._from_data import items_of
 from ._inputs import check_rows, positive_number
 from .feature_family import FeatureFamily, FeatureRows, Hyper
 from .linear_rows import LinearRow, LinearRows
+from .linear_tail import LinearSums, LinearTail, factor
 
 Theta = Float[Array, "K D"]
 
 _CANCELS = 1e-3  # of a sum of squares: what is left of it has few digits in float32
-
-
-class LinearSums(NamedTuple):
-    """Z'Z, Z'R and the sum of R^2, where R = X - Z theta for the parameters of reference."""
-
-    gram: Float[Array, "K K"]
-    cross: Float[Array, "K D"]
-    square: Float[Array, ""]
 
 
 class LinearGaussian(FeatureFamily):
@@ -46,12 +39,13 @@ class LinearGaussian(FeatureFamily):
 
         r ~ N(z mu, (s^2 (1 + z M z') + s_A^2 sum_own z_k^2) I),
 
-    the last sum being over features of no other row. M and mu are made anew for every row, which
-    costs K^2 (K + D) with K the slots, from Z'Z, whose whole numbers are exact: rank-one updates,
-    at K (K + D), lose digits in float32 where s is much below s_A. Sums over items are taken of the
-    residuals of a reference theta, so that the sum of squares that draws s does not cancel. Two
-    equal columns of m ones leave (s / s_A)^2 alone in Q: in float32 keep that well above m / 1e7,
-    or enable `jax_enable_x64`.
+    the last sum being over features of no other row. As a row leaves or joins, M, mu and mu mu' are
+    changed by matrices of rank one and two, at K (K + D) with K the slots; from Z'Z, whose whole
+    numbers are exact, they are made anew, at K^2 (K + D), once rounding may have added up: every
+    150 rows, and wherever z M z or a variance in M is large, as where s is much below s_A. Sums
+    over items are taken of the residuals of a reference theta, so that the sum of squares that
+    draws s does not cancel. Two equal columns of m ones leave (s / s_A)^2 alone in Q: in float32
+    keep that well above m / 1e7, or enable `jax_enable_x64`.
 
     Args:
         dim: D, the dimension of an item.
@@ -76,7 +70,7 @@ class LinearGaussian(FeatureFamily):
     Reference:
         Griffiths and Ghahramani (2011), The Indian buffet process: an introduction and review;
         Doshi-Velez and Ghahramani (2009), Accelerated sampling for the Indian buffet process,
-        whose rank-one updates of M are left out, see above.
+        for the rank-one updates.
     """
 
     dim: int = eqx.field(static=True)
@@ -193,10 +187,10 @@ class LinearGaussian(FeatureFamily):
     def _step(self, key: Any, hyper: Hyper, params: Theta, stats: LinearSums) -> Theta:
         """What to add to the reference for a draw: the posterior mean less it, and noise."""
         noise, ratio = _scales(hyper, params.dtype)
-        factor = _factor(stats.gram, ratio)
+        root = factor(stats.gram, ratio)
         spread = noise * slot_normal(key, params.shape, params.dtype)
-        half = solve_triangular(factor, stats.cross - ratio * params, lower=True)
-        return solve_triangular(factor, half + spread, lower=True, trans="T")
+        half = solve_triangular(root, stats.cross - ratio * params, lower=True)
+        return solve_triangular(root, half + spread, lower=True, trans="T")
 
     def logdensity(self, hyper: Hyper, params: Theta, rows: FeatureRows) -> Float[Array, ""]:
         """-(n D / 2) log 2 pi s^2 - (D / 2) log |Q / r| - (|X - Z m|^2 + r |m|^2) / 2 s^2.
@@ -205,10 +199,10 @@ class LinearGaussian(FeatureFamily):
         """
         noise, ratio = _scales(hyper, params.dtype)
         gram, cross, _ = self.statistics(jnp.zeros_like(params), rows)
-        factor = _factor(gram, ratio)
-        mean = cho_solve((factor, True), cross)
+        root = factor(gram, ratio)
+        mean = cho_solve((root, True), cross)
         square = self.statistics(mean, rows).square
-        log_root = jnp.sum(jnp.log(jnp.diagonal(factor))) - params.shape[0] * jnp.log(ratio) / 2
+        log_root = jnp.sum(jnp.log(jnp.diagonal(root))) - params.shape[0] * jnp.log(ratio) / 2
         num = jnp.sum(rows.real) * (self.dim / 2)  # no product of whole numbers, which may wrap
         log_scale = num * jnp.log(2 * jnp.pi * noise**2) + self.dim * log_root
         return -log_scale - (square + ratio * jnp.sum(mean**2)) / (2 * noise**2)
@@ -226,31 +220,36 @@ class LinearGaussian(FeatureFamily):
         nothing = jnp.zeros_like(entries)
         return LinearRows(product(scaled, residual.T), product(scaled, params.T), nothing)
 
+    def carried(
+        self, hyper: Hyper, stats: LinearSums, instantiated: Bool[Array, " K"]
+    ) -> LinearTail:
+        return LinearTail.of(stats, ~instantiated, _scales(hyper, stats.gram.dtype)[1])
+
     def move(
         self,
-        stats: LinearSums,
+        carried: LinearTail,
         params: Theta,
         item: Any,
         entries: Int[Array, " K"],
         sign: Int[Array, ""],
-    ) -> LinearSums:
-        z = entries.astype(params.dtype)
-        residual = _inputs.row(item, self.dim).astype(params.dtype) - product(z, params)
-        gram = stats.gram + sign * z[:, None] * z
-        return stats._replace(gram=gram, cross=stats.cross + sign * z[:, None] * residual)
+    ) -> LinearTail:
+        z, x = entries.astype(params.dtype), _inputs.row(item, self.dim).astype(params.dtype)
+        return carried.moved(z, x - product(z, params), x, sign)
 
     def demote(
-        self, stats: LinearSums, params: Theta, instantiated: Bool[Array, " K"]
-    ) -> tuple[LinearSums, Theta]:
+        self, carried: LinearTail, params: Theta, instantiated: Bool[Array, " K"]
+    ) -> tuple[LinearTail, Theta]:
         fewer = self.marginalise(params, instantiated)
-        cross = stats.cross + product(stats.gram, params - fewer)
-        return stats._replace(cross=cross), fewer
+        return carried.without(params, fewer, ~instantiated), fewer
+
+    def restored(self, carried: LinearTail, params: Theta) -> LinearTail:
+        return carried.restored(params)
 
     def alone(
         self,
         hyper: Hyper,
         params: Theta,
-        stats: LinearSums,
+        carried: LinearTail,
         shared: Bool[Array, " K"],
         own: Bool[Array, " K"],
         item: Any,
@@ -258,19 +257,14 @@ class LinearGaussian(FeatureFamily):
     ) -> LinearRow:
         dtype, z = params.dtype, entries.astype(params.dtype)
         noise, ratio = _scales(hyper, dtype)
-        factor = _factor(jnp.where(shared[:, None] & shared, stats.gram, 0), ratio)
-        variance = cho_solve((factor, True), jnp.diag(shared.astype(dtype)))
-        # an instantiated feature has no cross sum here, and one in the tail no parameter
-        means = params + product(variance, jnp.where(shared[:, None], stats.cross, 0))
+        # nothing is expected of a feature that is the row's alone, and its variance is in `own`
+        means = carried.means
         residual = _inputs.row(item, self.dim).astype(dtype) - product(z, means)
-        spread = product(variance, z)
+        spread = product(carried.variance, shared * z)
         return LinearRow(
-            inner=product(means, residual),
-            square=product(residual, residual),
-            gram=product(means, means.T),
-            spread=spread,
-            predictive=1 + product(z, spread),
-            variance=variance,
+            levels=jnp.stack([product(residual, residual), 1 + product(shared * z, spread)]),
+            slopes=jnp.stack([-product(means, residual), spread]),
+            curves=jnp.stack([carried.products, carried.variance], axis=1),
             own=own.astype(dtype) / ratio,
             alone=jnp.sum(own * z**2) / ratio,
             noise_variance=noise**2,
@@ -282,11 +276,6 @@ def _scales(hyper: Hyper, dtype: Any) -> tuple[Float[Array, ""], Float[Array, ""
     """s, and (s / s_A)^2."""
     noise, scale = (hyper[name].astype(dtype) for name in ("noise_scale", "feature_scale"))
     return noise, (noise / scale) ** 2
-
-
-def _factor(gram: Float[Array, "K K"], ratio: Float[Array, ""]) -> Float[Array, "K K"]:
-    """L with L L' = gram + ratio I."""
-    return jnp.linalg.cholesky(gram + ratio * jnp.eye(gram.shape[0], dtype=gram.dtype))
 
 
 def _redraw_scales(

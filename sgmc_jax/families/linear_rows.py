@@ -31,16 +31,14 @@ class LinearRows(EntryLikelihood):
 class LinearRow(RowLikelihood):
     """A row of residual e: `means` phi, instantiated or expected, explain it up to a variance.
 
-    `inner` is phi e', `square` e e', `gram` phi phi'; `spread` is M z' and `predictive` 1 + z M z',
-    to which the row's own features add `alone`, the sum of `own` z^2.
+    `levels` are e e' and 1 + z M z', to which the row's own features add `alone`, the sum of `own`
+    z^2. With A either phi phi' or M, `curves` A and `slopes` l = -phi e' or M z', a step h of
+    column k changes both alike: l <- l + h A_k after level <- level + h (h A_kk + 2 l_k).
     """
 
-    inner: Float[Array, " K"]
-    square: Float[Array, ""]
-    gram: Float[Array, "K K"]
-    spread: Float[Array, " K"]
-    predictive: Float[Array, ""]
-    variance: Float[Array, "K K"]
+    levels: Float[Array, "2"]
+    slopes: Float[Array, "2 K"]
+    curves: Float[Array, "K 2 K"]
     own: Float[Array, " K"]
     alone: Float[Array, ""]
     noise_variance: Float[Array, ""]
@@ -50,27 +48,22 @@ class LinearRow(RowLikelihood):
         self, k: Int[Array, ""] | int, entry: Int[Array, ""], lower: Int[Array, ""]
     ) -> Float[Array, ""]:
         steps = lower - entry + jnp.arange(2)
-        values = self._log_normal(*self._moved(k, steps), self.alone)
+        values = self._log_normal(*self._moved(k, steps[:, None]).T, self.alone)
         return values[1] - values[0]
 
     def change(self, k: Int[Array, ""] | int, step: Int[Array, ""]) -> LinearRow:
-        square, predictive = self._moved(k, step)
-        inner = self.inner - step * self.gram[k]
-        spread = self.spread + step * self.variance[k]
-        where = lambda own: (own.inner, own.square, own.spread, own.predictive)
-        return eqx.tree_at(where, self, (inner, square, spread, predictive))
+        slopes = self.slopes + step * self.curves[k]
+        where = lambda own: (own.levels, own.slopes)
+        return eqx.tree_at(where, self, (self._moved(k, step), slopes))
 
     def ratio(self, entries: Int[Array, " K"], params: PyTree) -> Float[Array, ""]:
         alone = jnp.stack([self.alone, jnp.sum(self.own * entries**2)])
-        values = self._log_normal(self.square, self.predictive, alone)
+        values = self._log_normal(*self.levels, alone)
         return values[1] - values[0]
 
-    def _moved(
-        self, k: Int[Array, ""] | int, step: Int[Array, "*steps"]
-    ) -> tuple[Float[Array, "*steps"], Float[Array, "*steps"]]:
-        """e e' and 1 + z M z' with column k changed by `step`."""
-        square = self.square + step * (step * self.gram[k, k] - 2 * self.inner[k])
-        return square, self.predictive + step * (step * self.variance[k, k] + 2 * self.spread[k])
+    def _moved(self, k: Int[Array, ""] | int, step: Int[Array, "..."]) -> Float[Array, "... 2"]:
+        """The levels with column k changed by `step`."""
+        return self.levels + step * (step * self.curves[k, :, k] + 2 * self.slopes[:, k])
 
     def _log_normal(
         self,

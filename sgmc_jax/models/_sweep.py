@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Integer, Num, UInt32
 
+from ..arrays import largest_of_batch
 from ..random.words import uniform, word_keys, word_pair
 
 
@@ -82,7 +82,7 @@ def _sweep_group(
     each, dtype = jnp.arange(weights.shape[1], dtype=topics.dtype), weights.dtype
     # a product with a triangle of ones is faster than `cumsum`
     triangle = jnp.triu(jnp.ones((len(each), len(each)), dtype))
-    longest = _largest(jnp.max(jnp.sum(words >= 0, axis=0)))
+    longest = largest_of_batch(jnp.max(jnp.sum(words >= 0, axis=0)))
 
     def place(t: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         counts, topics = carry
@@ -99,17 +99,6 @@ def _sweep_group(
 
     counts = jnp.sum(topics[:, :, None] == each, axis=0, dtype=dtype)
     return lax.fori_loop(0, longest * num_sweeps, place, (counts, topics))[1]
-
-
-@jax.custom_batching.custom_vmap
-def _largest(x: Int[Array, ""]) -> Int[Array, ""]:
-    """`x`; under `vmap` the largest of the batch, so that a loop up to it needs no mask."""
-    return x
-
-
-@_largest.def_vmap
-def _(axis_size: int, in_batched: list[bool], x: Int[Array, " n"]) -> tuple[Int[Array, ""], bool]:
-    return jnp.max(x), False
 
 
 def word_counts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -40,14 +41,14 @@ class Sweep(NamedTuple):
     """What a sweep carries.
 
     Each column's sum over all items, the atoms, the parameters (those that are instantiated or
-    explicit), the family's statistics of the block's rows, the number of rows not yet visited that
+    explicit), what the family carries of the block's rows, the number of rows not yet visited that
     have each feature, and whether a birth found no free slot.
     """
 
     counts: Int[Array, " K"]
     atoms: Atoms
     params: PyTree
-    stats: PyTree
+    carried: PyTree
     unvisited: Int[Array, " K"]
     overflow: Bool[Array, ""]
 
@@ -92,13 +93,14 @@ def sweep_block(
             # before it is known what the row keeps: A may depend on rows still to come alone
             sweep = _demote(family, sweep, old)
         left = _move(family, sweep, item, old, -real.astype(jnp.int32))
+        left = left._replace(carried=family.restored(left.carried, left.params))
         instantiated = left.atoms.instantiated
         # a column of the tail is zero off the block, so that its other rows are all here
         shared = ~instantiated & (left.counts > 0)
         own = ~instantiated & ~shared  # and free slots; as others have it, whatever this row has
         # what the row has to itself was born here, among the block's cradles, or is instantiated
         own = own if cradles is None else own & cradles
-        likelihood = family.alone(hyper, left.params, left.stats, shared, own, item, old)
+        likelihood = family.alone(hyper, left.params, left.carried, shared, own, item, old)
         entries, likelihood = _entries(process, hyper, left, likelihood, turn, old, num_items)
         # given the entries just drawn: the columns of its own are all that is left of the row
         entries, params, lost = _singletons(family, left.params, likelihood, own, turn, entries)
@@ -116,7 +118,8 @@ def sweep_block(
     # rows, however often each has the feature
     unvisited = jnp.sum(rows.features > 0, axis=1, dtype=jnp.int32)
     stats, none = family.statistics(params, rows), jnp.zeros((), bool)
-    start = Sweep(counts, atoms, params, stats, unvisited, none)
+    carried = family.carried(hyper, stats, atoms.instantiated)
+    start = Sweep(counts, atoms, params, carried, unvisited, none)
     (end, features), _ = jax.lax.scan(once, (start, rows.features.T), turns)
     return features, end.params, end.overflow
 
@@ -155,19 +158,19 @@ def _move(
     family: FeatureFamily, sweep: Sweep, item: Any, entries: Int[Array, " K"], sign: Int[Array, ""]
 ) -> Sweep:
     """The sweep with a row put in (sign 1), taken out (-1), or neither (0)."""
-    stats = family.move(sweep.stats, sweep.params, item, entries, sign)
-    return sweep._replace(counts=sweep.counts + sign * entries, stats=stats)
+    carried = family.move(sweep.carried, sweep.params, item, entries, sign)
+    return sweep._replace(counts=sweep.counts + sign * entries, carried=carried)
 
 
 def _demote(family: FeatureFamily, sweep: Sweep, entries: Int[Array, " K"]) -> Sweep:
     """The sweep as a row is about to be visited: atoms that no later row has join the tail."""
     unvisited, instantiated = visited(sweep.unvisited, sweep.atoms.instantiated, entries > 0)
-    stats, params = family.demote(sweep.stats, sweep.params, instantiated)
+    carried, params = family.demote(sweep.carried, sweep.params, instantiated)
     # a weight is not handed on: in the tail a column's sum tells all that is known of it
     return sweep._replace(
         atoms=sweep.atoms._replace(instantiated=instantiated),
         params=params,
-        stats=stats,
+        carried=carried,
         unvisited=unvisited,
     )
 
@@ -186,19 +189,20 @@ def _entries(
     visited = instantiated | (left.counts > 0)
     # slots that are not visited have the last mark, and the loop ends before them
     order = jnp.argsort(jnp.where(visited, turn.mark, ~jnp.zeros_like(turn.mark)))
+    # what depends on no other column, of all columns: on a CPU a step of a loop costs what it has
+    # operations, however small
+    lower, unused = process.lower(entries, turn.uniform)
+    # the sum of the others, as the row itself has been taken out
+    tail = partial(process.log_tail_step, hyper)
+    tail = jax.vmap(tail, (0, None, 0))(left.counts, num_items, lower)
+    log_step = jnp.where(instantiated, jax.vmap(process.log_step)(log_weight, lower), tail)
+    level = jnp.log(unused) - jnp.log1p(-unused)
 
     def column(j: Int[Array, ""], loop: tuple) -> tuple:
-        (entries, likelihood), k = loop, order[j]
-
-        def log_step(lower: Int[Array, ""]) -> Float[Array, ""]:
-            # the sum of the others, as the row itself has been taken out
-            tail = process.log_tail_step(hyper, left.counts[k], num_items, lower)
-            return jnp.where(instantiated[k], process.log_step(log_weight[k], lower), tail)
-
-        new, likelihood = draw_entries(
-            process, likelihood, log_step, k, entries[k], turn.uniform[k], False
-        )
-        return entries.at[k].set(new), likelihood
+        (drawn, likelihood), k = loop, order[j]
+        odds = log_step[k] + likelihood.gain(k, entries[k], lower[k])
+        new = _new_entry(entries[k], lower[k], odds, level[k] <= odds)
+        return drawn.at[k].set(new), likelihood.change(k, new - entries[k])
 
     return jax.lax.fori_loop(0, jnp.sum(visited), column, (entries, likelihood))
 
@@ -217,13 +221,22 @@ def draw_entries(
     An entry is -1 if its odds are NaN.
     """
     lower, unused = process.lower(entry, uniform)
-    # a Gibbs draw of two neighbours: from either of them their pair is chosen as likely
     odds = log_step(lower) + likelihood.gain(k, entry, lower)
-    drawn = lower + (unused <= jax.nn.sigmoid(odds))  # uniforms are 1 at times, and never 0
-    drawn = jnp.where(jnp.isnan(odds), -1, drawn)
-    # an anchor stays, and so does an entry whose pair would reach out of the range
-    new = jnp.where(frozen | (lower < 0) | (entry < 0), entry, drawn)
+    new = _new_entry(entry, lower, odds, unused <= jax.nn.sigmoid(odds))
+    new = jnp.where(frozen, entry, new)  # an anchor stays
     return new, likelihood.change(k, new - entry)
+
+
+def _new_entry(
+    entry: Int[Array, "*n"],
+    lower: Int[Array, "*n"],
+    odds: Float[Array, "*n"],
+    higher: Bool[Array, "*n"],
+) -> Int[Array, "*n"]:
+    """A Gibbs draw of two neighbours: from either of them their pair is chosen as likely."""
+    drawn = jnp.where(jnp.isnan(odds), -1, lower + higher)  # uniforms are 1 at times, and never 0
+    # an entry whose pair would reach out of the range stays
+    return jnp.where((lower < 0) | (entry < 0), entry, drawn)
 
 
 def _singletons(
