@@ -29,8 +29,8 @@ class LinearTail(NamedTuple):
         M = (Z'Z + r I)^-1,   r = (s / s_A)^2,   phi = theta + M Z'R
 
     M is that of the tail, zero elsewhere, and phi the parameter of an instantiated feature, or what
-    is expected of one in the tail. As a row z of residual e = x - z phi
-    joins (sign 1) or leaves (-1), with u = M z, v = sign u / (1 + sign z u) and g = phi e',
+    is expected of one in the tail. As a row z of residual e = x - z phi joins (sign 1) or leaves
+    (-1), with u = M z, v = sign u / (1 + sign z u) and g = phi e',
 
         M <- M - v u',   phi <- phi + v e,   phi phi' <- phi phi' + v g' + g v' + v e e' v'
 

@@ -21,6 +21,7 @@ from sgmc_jax.bnp import (
     NormalKnownCovariance,
     delayed_bondesson,
     inverse_levy,
+    rejection,
     slice_bnb,
     thinning,
 )
@@ -234,6 +235,7 @@ OTHERS = {
     "delayed": lambda: (sliced(representation=delayed_bondesson), law()),
     "inverse": lambda: (sliced(representation=inverse_levy), law()),
     "thinning": lambda: (sliced(representation=thinning), law()),
+    "rejection": lambda: (sliced(representation=rejection), law()),
     "far": lambda: (sliced(decay=4.0, capacity=64), law()),
     "mass 1": lambda: (sliced(BetaProcess(1.0, 3.0)), law(1.0, 3.0)),
     "failures": lambda: (sliced(failures=0.7), law(failures=0.7)),

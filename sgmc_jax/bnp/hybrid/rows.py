@@ -189,8 +189,8 @@ def _entries(
     visited = instantiated | (left.counts > 0)
     # slots that are not visited have the last mark, and the loop ends before them
     order = jnp.argsort(jnp.where(visited, turn.mark, ~jnp.zeros_like(turn.mark)))
-    # what depends on no other column, of all columns: on a CPU a step of a loop costs what it has
-    # operations, however small
+    # what depends on no other column, of all at once: on a CPU a turn of a loop costs by the number
+    # of its operations, however small they are
     lower, unused = process.lower(entries, turn.uniform)
     # the sum of the others, as the row itself has been taken out
     tail = partial(process.log_tail_step, hyper)
