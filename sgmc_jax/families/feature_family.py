@@ -87,8 +87,9 @@ class FeatureFamily(eqx.Module):
     - at a synchronisation all parameters are drawn anew (`redraw`), from `statistics`, which add
       up over items;
     - rows whose features are all instantiated are independent, and drawn together (`together`);
-    - in the tail rows are visited one by one, each taken out of the statistics of its block, drawn
-      given the others (`alone`), and put in again (`move`).
+    - in the tail rows are visited one by one: each is taken out of what a sweep carries (`carried`,
+      the statistics of the block unless something is cheaper kept up than made anew), drawn given
+      the others (`alone`), and put in again (`move`).
 
     Example:
         >>> import jax.numpy as jnp

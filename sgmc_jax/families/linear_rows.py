@@ -48,7 +48,7 @@ class LinearRow(RowLikelihood):
         self, k: Int[Array, ""] | int, entry: Int[Array, ""], lower: Int[Array, ""]
     ) -> Float[Array, ""]:
         steps = lower - entry + jnp.arange(2)
-        values = self._log_normal(*self._moved(k, steps[:, None]).T, self.alone)
+        values = self._log_normal(self._moved(k, steps[:, None]).T, self.alone)
         return values[1] - values[0]
 
     def change(self, k: Int[Array, ""] | int, step: Int[Array, ""]) -> LinearRow:
@@ -58,7 +58,7 @@ class LinearRow(RowLikelihood):
 
     def ratio(self, entries: Int[Array, " K"], params: PyTree) -> Float[Array, ""]:
         alone = jnp.stack([self.alone, jnp.sum(self.own * entries**2)])
-        values = self._log_normal(*self.levels, alone)
+        values = self._log_normal(self.levels, alone)
         return values[1] - values[0]
 
     def _moved(self, k: Int[Array, ""] | int, step: Int[Array, "..."]) -> Float[Array, "... 2"]:
@@ -66,10 +66,7 @@ class LinearRow(RowLikelihood):
         return self.levels + step * (step * self.curves[k, :, k] + 2 * self.slopes[:, k])
 
     def _log_normal(
-        self,
-        square: Float[Array, "..."],
-        predictive: Float[Array, "..."],
-        alone: Float[Array, "..."],
+        self, levels: Float[Array, "2 *n"], alone: Float[Array, "..."]
     ) -> Float[Array, "2"]:
-        total = predictive + alone
+        square, total = levels[0], levels[1] + alone
         return -0.5 * (self.dim * jnp.log(total) + square / (self.noise_variance * total))
