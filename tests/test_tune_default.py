@@ -24,7 +24,7 @@ from sgmc_jax import (
     sghmc,
 )
 from sgmc_jax.combinators import Metropolis
-from sgmc_jax.models import HiddenMarkov, NormalEmission
+from sgmc_jax.models import HiddenMarkov, LogisticRegression, NormalEmission
 from sgmc_jax.tune import Laplace, default, default_kernel, laplace, noise, whiten
 
 KEY = jax.random.key(21)
@@ -283,6 +283,25 @@ def test_weights_are_chosen_where_a_few_items_carry_the_noise():
     assert 0.8 < found.batch_size * allowed / largest < 1.25  # by a pilot of some thousands
     even = noise.choose_batcher(KEY, LINEAR, fit, (x[100:], x[100:].sum(1)), allowed)
     assert isinstance(even, Uniform)
+
+
+def check_that_sizes_agree():
+    """Of data of which few items, those near the boundary, carry the noise."""
+    _, data = LogisticRegression().simulate(KEY, 20_000, 20)
+    fit = laplace(KEY, LogisticRegression(), jnp.zeros(20), data)
+    choose = partial(noise.choose_batcher, model=LogisticRegression(), fit=fit, data=data)
+    sizes = [choose(key, allowed=0.2).batch_size for key in jax.random.split(KEY, 8)]
+    assert max(sizes) < 1.25 * min(sizes), sizes
+
+
+def test_the_size_of_batches_hardly_depends_on_the_key():
+    check_that_sizes_agree()
+
+
+def test_a_noise_that_is_measured_at_few_draws_is_seen(monkeypatch):
+    monkeypatch.setattr(noise, "_DRAWS", 4)
+    with pytest.raises(AssertionError):
+        check_that_sizes_agree()
 
 
 def test_a_valley_beyond_the_inflection_has_a_kernel():

@@ -25,7 +25,8 @@ from .laplace import Laplace
 from .passes import Sample
 
 _PILOT = 4_096  # items that noise is measured on, and that are worked on at once
-_DRAWS = 4
+_DRAWS = 16  # of four, weights leave twice the noise that they can, and its measure varies by half
+_FEW_DRAWS = 4  # where the terms of items are not kept, and every draw is part of one program
 _SHARE = 0.1  # of equal probabilities, so that no weight is large
 _SMALLEST = 32
 
@@ -47,17 +48,18 @@ def choose_batcher(
     """
     size = num_items(data)
     draws_key, uniform_key, weighted_key = jax.random.split(key, 3)
-    points = _points(draws_key, fit, on_batch(model, data), data, 2 * _DRAWS)  # half for weights
-    noise = _noise(uniform_key, model, fit, data, np.full(size, 1 / size), points[_DRAWS:])
+    num = _num_draws(fit)
+    points = _points(draws_key, fit, on_batch(model, data), data, 2 * num)  # half for weights
+    noise = _noise(uniform_key, model, fit, data, np.full(size, 1 / size), points[num:])
     uniform = Uniform(_in_bounds(noise / (allowed + noise / size), size))
     if _tree.size(fit.mode) > DENSE:
         return uniform
-    lengths = whole(_lengths(points[:_DRAWS], model, fit, data)).astype(np.float64)
+    lengths = whole(_lengths(points[:num], model, fit, data)).astype(np.float64)
     chances = (1 - _SHARE) * lengths / max(lengths.sum(), 1e-300) + _SHARE / size
     chances = chances / chances.sum()
-    noise = _noise(weighted_key, model, fit, data, chances, points[_DRAWS:])
-    num = _in_bounds(noise / allowed, size)
-    return Weighted(num, chances) if 2 * num <= uniform.batch_size else uniform
+    noise = _noise(weighted_key, model, fit, data, chances, points[num:])
+    least = _in_bounds(noise / allowed, size)
+    return Weighted(least, chances) if 2 * least <= uniform.batch_size else uniform
 
 
 def noise_of_batches(key: Any, model: Model, fit: Laplace, sample: Sample) -> float:
@@ -65,9 +67,13 @@ def noise_of_batches(key: Any, model: Model, fit: Laplace, sample: Sample) -> fl
     items, size, batch_size = sample
     num = num_items(items)
     noise_key, draws_key = jax.random.split(key)
-    points = _points(draws_key, fit, Minibatch(model, Given(size)), items, _DRAWS)
+    points = _points(draws_key, fit, Minibatch(model, Given(size)), items, _num_draws(fit))
     noise = _noise(noise_key, model, fit, items, np.full(num, 1 / num), points)
     return noise * (size / num) ** 2 * max(1 / batch_size - 1 / size, 0.0)
+
+
+def _num_draws(fit: Laplace) -> int:
+    return _DRAWS if _tree.size(fit.mode) <= DENSE else _FEW_DRAWS
 
 
 def _in_bounds(num: float, size: int) -> int:
@@ -142,11 +148,12 @@ def _largest(
 @eqx.filter_jit
 def _lengths(points: list[Position], model: Model, fit: Laplace, data: Data) -> Float[Array, " N"]:
     """The root mean square of |d_i| over draws, of every item."""
+    every = jax.tree.map(lambda *x: jnp.stack(x), *points)
 
     def one(item: Any) -> Float[Array, ""]:
         items = jax.tree.map(lambda x: x[None], item)
-        squares = [jnp.sum(_gaps(model, fit, items, x) ** 2) for x in points]
-        return jnp.sqrt(jnp.mean(jnp.stack(squares)))
+        square = lambda x: jnp.sum(_gaps(model, fit, items, x) ** 2)
+        return jnp.sqrt(jnp.mean(jax.lax.map(square, every)))
 
     return jax.lax.map(one, jax.tree.map(jnp.asarray, data), batch_size=_PILOT)
 
