@@ -29,7 +29,7 @@ class LinearRows(EntryLikelihood):
 
 
 class LinearRow(RowLikelihood):
-    """A row of residual e: `means` phi, instantiated or expected, explain it up to a variance.
+    """A row x = z phi + e: features phi, instantiated or expected, explain it up to a variance.
 
     `levels` are e e' and 1 + z M z', to which the row's own features add `alone`, the sum of `own`
     z^2. With A either phi phi' or M, `curves` A and `slopes` l = -phi e' or M z', a step h of
