@@ -42,7 +42,7 @@ class LinearGaussian(FeatureFamily):
     the last sum being over features of no other row. As a row leaves or joins, M, mu and mu mu' are
     changed by matrices of rank one and two, at K (K + D) with K the slots; from Z'Z, whose whole
     numbers are exact, they are made anew, at K^2 (K + D), once rounding may have added up: every
-    150 rows, and wherever z M z or a variance in M is large, as where s is much below s_A. Sums
+    50 rows, and wherever z M z or a variance in M is large, as where s is much below s_A. Sums
     over items are taken of the residuals of a reference theta, so that the sum of squares that
     draws s does not cancel. Two equal columns of m ones leave (s / s_A)^2 alone in Q: in float32
     keep that well above m / 1e7, or enable `jax_enable_x64`.

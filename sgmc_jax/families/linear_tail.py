@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..arrays import largest_of_batch, product
 
-_WORN = 300.0  # roundings of single numbers: 4e-5 of them in float32
+_WORN = 100.0  # roundings of single numbers: 1e-5 of them in float32
 
 
 class LinearSums(NamedTuple):

@@ -27,6 +27,7 @@ from sgmc_jax.bnp import (
 from sgmc_jax.bnp.hybrid.anchors import draw_anchors
 from sgmc_jax.collective import Dist
 from sgmc_jax.families import FeatureRows
+from sgmc_jax.families.linear_tail import LinearTail
 from tests.enumeration import features as exact
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
@@ -289,6 +290,21 @@ def check_fails(model="linear", **kwargs):
 @pytest.mark.at_length
 def test_the_published_schedule_is_not_exact(model, blocks, sweeps):
     check_fails(model, schedule=Published(), blocks=blocks, local_sweeps=sweeps)
+
+
+@pytest.mark.full
+@pytest.mark.at_length
+@pytest.mark.parametrize("kept", ["means", "variance"])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_what_a_row_leaves_behind(kept, blocks, monkeypatch):
+    """What is expected of the tail, or its variance, as if no row had left or joined."""
+    honest = LinearTail.moved
+
+    def stale(self, *args):
+        return honest(self, *args)._replace(**{kept: getattr(self, kept)})
+
+    monkeypatch.setattr(LinearTail, "moved", stale)
+    check_fails("linear", blocks=blocks)
 
 
 @pytest.mark.full

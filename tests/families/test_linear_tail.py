@@ -41,7 +41,7 @@ def visited(alike, ratio):
         now = out(now, single(entries[i]), x)
         entries[i] = 0
         old = entries.any(axis=0)
-        z = (rng.random(SLOTS) < np.where(old | ~TAIL, 0.4, 0.05)).astype(int)
+        z = (rng.random(SLOTS) < np.where(old | ~TAIL, 0.4, 0.05)) * rng.integers(1, 3, SLOTS)
         if alike and rng.random() < 0.97:
             z[3] = z[2]
         expected = prediction(entries, items, params, ratio, z * (old | ~TAIL), items[i])
@@ -70,7 +70,7 @@ def prediction(entries, items, params, ratio, z, x):
     inverse = np.linalg.inv(rows.T @ rows + ratio * np.eye(len(own)))
     means = params.copy()
     means[own] = inverse @ rows.T @ (items - entries @ params)
-    # an item that is out is no row of the matrix
+    # the row that is out has no entries
     return np.log(1 + z[own] @ inverse @ z[own]), x - z @ means, means @ means.T
 
 

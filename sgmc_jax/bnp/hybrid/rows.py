@@ -192,10 +192,11 @@ def _entries(
     # what depends on no other column, of all at once: on a CPU a turn of a loop costs by the number
     # of its operations, however small they are
     lower, unused = process.lower(entries, turn.uniform)
-    # the sum of the others, as the row itself has been taken out
-    tail = partial(process.log_tail_step, hyper)
-    tail = jax.vmap(tail, (0, None, 0))(left.counts, num_items, lower)
-    log_step = jnp.where(instantiated, jax.vmap(process.log_step)(log_weight, lower), tail)
+    # given the sum of the others, as the row itself has been taken out
+    in_tail = jax.vmap(partial(process.log_tail_step, hyper), (0, None, 0))
+    of_tail = in_tail(left.counts, num_items, lower)
+    log_step = jnp.where(instantiated, jax.vmap(process.log_step)(log_weight, lower), of_tail)
+    # unused <= sigmoid(odds) is level <= odds; uniforms are 1 at times, of infinite level, never 0
     level = jnp.log(unused) - jnp.log1p(-unused)
 
     def column(j: Int[Array, ""], loop: tuple) -> tuple:
@@ -222,6 +223,7 @@ def draw_entries(
     """
     lower, unused = process.lower(entry, uniform)
     odds = log_step(lower) + likelihood.gain(k, entry, lower)
+    # uniforms are 1 at times, and never 0
     new = _new_entry(entry, lower, odds, unused <= jax.nn.sigmoid(odds))
     new = jnp.where(frozen, entry, new)  # an anchor stays
     return new, likelihood.change(k, new - entry)
@@ -234,7 +236,7 @@ def _new_entry(
     higher: Bool[Array, "*n"],
 ) -> Int[Array, "*n"]:
     """A Gibbs draw of two neighbours: from either of them their pair is chosen as likely."""
-    drawn = jnp.where(jnp.isnan(odds), -1, lower + higher)  # uniforms are 1 at times, and never 0
+    drawn = jnp.where(jnp.isnan(odds), -1, lower + higher)
     # an entry whose pair would reach out of the range stays
     return jnp.where((lower < 0) | (entry < 0), entry, drawn)
 
