@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -11,6 +12,8 @@ from jaxtyping import PyTree
 
 from ._types import Data, Key, Position
 from .contract import Cost
+
+Pull = Callable[[Position, PyTree], PyTree]  # (position, gradient) -> gradient in other coordinates
 
 
 class Estimate(NamedTuple):
@@ -94,6 +97,22 @@ class Estimator(eqx.Module):
     def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
         """`refresh`, after the summands or the data have changed too."""
         return self.refresh(key, estate, position, data)
+
+    def told_in(self, pull: Pull) -> Estimator:
+        """This estimator, for a letter that moves the position in coordinates of its own.
+
+        The `covariance` it tells is that of `pull(position, value)`, the estimate in those.
+
+        Raises:
+            ValueError: if it tells its covariance in the coordinates of the position alone.
+        """
+        if self.tells_covariance:
+            raise ValueError(
+                f"grad, {type(self).__name__}, tells the covariance of its noise in the "
+                "coordinates of the position, and a letter of the word subtracts it in its own: "
+                "define `told_in`"
+            )
+        return self
 
     def prior(self, position: Position) -> Estimate:
         """The prior term, where the estimator tells it from the items."""

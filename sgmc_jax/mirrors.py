@@ -49,6 +49,11 @@ class Mirror(eqx.Module):
     def log_element(self, y: Dual) -> Float[Array, ""]:
         """log |dx / dy|, one number, up to a constant."""
 
+    def pull(self, x: Position, gradient: Position) -> Dual:
+        """The gradient in y of a function whose gradient in x is given: (dx / dy)' g."""
+        primal, pull = jax.vjp(self.primal, self.dual(x))
+        return pull(jax.tree.map(lambda x, g: g.astype(x.dtype), primal, gradient))[0]
+
     def check(self, x: Position) -> None:
         """Raise if a concrete `x` has no dual coordinates."""
         for path, y in jax.tree_util.tree_leaves_with_path(self.dual(jax.tree.map(jnp.asarray, x))):

@@ -27,6 +27,7 @@ from .transitions.word import (
     check_word,
     estimate_keys,
     num_estimates,
+    told_to,
 )
 
 
@@ -150,7 +151,7 @@ class Splitting(Kernel):
         check_word(word, pieces)
         self.word = word
         self.pieces = {letter: pieces[letter] for letter in sorted(set(word))}
-        self.grad = grad
+        self.grad = told_to(self.pieces, grad)
         self.step_size = _checks.as_schedule("step_size", step_size)
         self.space = Euclidean() if space is None else as_space(space)
         self.temperature = _checks.as_schedule("temperature", temperature)

@@ -435,6 +435,9 @@ _TESTS = {
     """,
     "laws/test_mirrored.py": """
         test_a_coordinate_that_rounds_to_zero_goes_on
+        test_a_covariance_in_the_units_of_the_position_is_seen
+        test_the_covariance_is_one_of_dual_coordinates[True]
+        test_the_noise_of_counts_is_subtracted[known]
     """,
     "laws/test_psgld.py": """
         test_what_is_left_of_the_noise[diagonal]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -11,7 +12,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
 from .. import _checks, _tree
-from .._estimators import BatchEstimator, Estimate
+from .._estimators import BatchEstimator, Estimate, Pull
+from .._functions import as_optional
 from .._types import Data, Key, Position
 from .wrapper import Wrapper
 
@@ -50,10 +52,11 @@ class EmpiricalFisher(Wrapper):
     V comes with each estimate before its own batch is in it, so that it is independent of the noise
     it is to make up for, and is 0 with the first. Every letter with noise that can subtracts it:
     those of `sgld`, `psgld`, `projected_sgld`, `reflected_sgld`, `recipe`, `sgrld` and `sgrhmc`,
-    of `sgnht` and `gsgnht`, whose thermostat takes up what is not subtracted, and of `sghmc` and
-    `sggmc` with the words ABOBA, AFBNFA and EA. Where V is more than the
-    sampler's own noise, as a mean of few batches may be, what would be negative is set to zero and
-    counted in `info.clipped`. A step costs the batch's gradients a second time, item by item.
+    of `sgnht` and `gsgnht`, whose thermostat takes up what is not subtracted, of `sghmc` and
+    `sggmc` with the words ABOBA, AFBNFA and EA, and that of `mirrored_sgld`, whose V is one of dual
+    coordinates. Where V is more than the sampler's own noise, as a mean of few batches may be, what
+    would be negative is set to zero and counted in `info.clipped`. A step costs the batch's
+    gradients a second time, item by item.
 
     V stays where it is when other kernels move the position or, in `gibbs`, change the target: then
     let `decay` forget those before.
@@ -65,6 +68,8 @@ class EmpiricalFisher(Wrapper):
         decay: in [0, 1]; 1 for the mean of all earlier batches, less to forget them.
         full: whether V is a matrix over the raveled position, of d^2 numbers and with an `eigh` a
             step, or a diagonal.
+        pull: `(position, gradient) -> gradient` in other coordinates, in which the g_i are then:
+            what a kernel that moves the position in coordinates of its own sets (`told_in`).
 
     Raises:
         TypeError: if the estimator is no `BatchEstimator`, or does not tell its noise.
@@ -93,6 +98,9 @@ class EmpiricalFisher(Wrapper):
     inner: BatchEstimator
     decay: Float[Array, ""] = eqx.field(converter=_checks.scalar("decay"), default=1.0)
     full: bool = eqx.field(static=True, default=False)
+    pull: Pull | None = eqx.field(
+        converter=lambda pull: as_optional(pull, "pull", ("position", "gradient")), default=None
+    )
     tells_covariance: ClassVar[bool] = True
     evaluations: ClassVar[int] = 2
 
@@ -108,10 +116,10 @@ class EmpiricalFisher(Wrapper):
             raise ValueError(f"decay must be at most 1, got {np.asarray(self.decay)}")
 
     def init(self, key: Key, position: Position, data: Data) -> FisherState:
-        covariance = jax.tree.map(jnp.zeros_like, position)
+        covariance = jax.tree.map(jnp.zeros_like, self._pulled(position, position))
         if self.full:
-            shape = (_tree.size(position),) * 2
-            covariance = jnp.zeros(shape, jnp.result_type(*jax.tree.leaves(position)))
+            shape = (_tree.size(covariance),) * 2
+            covariance = jnp.zeros(shape, jnp.result_type(*jax.tree.leaves(covariance)))
         inner = self.inner.init(key, position, data)
         return FisherState(inner, covariance, jnp.zeros((), jnp.int32))
 
@@ -121,11 +129,15 @@ class EmpiricalFisher(Wrapper):
         batch, inner = self.inner.draw(key, estate.inner, data)
         estimate = self.inner.on(batch, position)._replace(covariance=estate.covariance)
         terms = self.inner.per_item(batch, position)
+        terms = jax.vmap(lambda term: self._pulled(position, term))(terms)
         covariance = self.inner.covariance(batch, terms, self.full)
         gap = jax.tree.map(jnp.subtract, covariance, estate.covariance)
         count = estate.count + 1
         weight = jnp.maximum(1 / count, 1 - self.decay)
         return estimate, FisherState(inner, _tree.axpy(weight, gap, estate.covariance), count)
+
+    def told_in(self, pull: Pull) -> EmpiricalFisher:
+        return replace(self, pull=pull)
 
     def refresh(self, key: Key, estate: FisherState, position: Position, data: Data) -> FisherState:
         return estate._replace(inner=self.inner.refresh(key, estate.inner, position, data))
@@ -134,3 +146,6 @@ class EmpiricalFisher(Wrapper):
         self, key: Key, estate: FisherState, position: Position, data: Data
     ) -> FisherState:
         return estate._replace(inner=self.inner.retarget(key, estate.inner, position, data))
+
+    def _pulled(self, position: Position, gradient: PyTree) -> PyTree:
+        return gradient if self.pull is None else self.pull(position, gradient)

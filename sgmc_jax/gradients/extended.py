@@ -41,6 +41,8 @@ class Extended(Wrapper):
         value = jax.tree.unflatten(jax.tree.structure(position), jax.tree.leaves(value))
         return estimate._replace(value=value, logdensity=None), estate
 
+    told_in = Estimator.told_in  # the position of the inner one is another
+
     def refresh(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
         return self.inner.refresh(key, estate, position[0], data)
 

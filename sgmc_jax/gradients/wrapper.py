@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from jaxtyping import PyTree
 
-from .._estimators import BatchEstimator, Estimate, Estimator
+from .._estimators import BatchEstimator, Estimate, Estimator, Pull
 from .._types import Data, Key, Position
 from ..contract import Cost, times
 
@@ -60,6 +61,9 @@ class Wrapper(Estimator):
 
     def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
         return self.inner.retarget(key, estate, position, data)
+
+    def told_in(self, pull: Pull) -> Estimator:
+        return replace(self, inner=self.inner.told_in(pull)) if self.tells_covariance else self
 
     def prior(self, position: Position) -> Estimate:
         return self.inner.prior(position)

@@ -79,12 +79,9 @@ class EulerLangevin(NoisyTransition):
 
     def excess(self, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Float[Array, ""]:
         """`h |g|^2 / 2d`, less what is subtracted of V, at most T."""
-        x, space, covariance = phase.position, phase.space, self.known(phase)
-        excess = h * space.squared_norm(x, space.gradient(x, field)) / (2 * space.dim(x))
-        if covariance.eigenvalues is None:
-            return excess
-        left = lambda v: self.temperature - h * jnp.asarray(v) / 2
-        return excess + covariance.mean(x, left) - self.temperature
+        x, space = phase.position, phase.space
+        heat = h * space.squared_norm(x, space.gradient(x, field)) / (2 * space.dim(x))
+        return heat - self.subtracted(phase, h)
 
     def variance(self, h: Any, v: Any) -> Float[Array, "..."]:
         return 2 * self.temperature * h - h**2 * jnp.asarray(v)

@@ -12,14 +12,17 @@ from jaxtyping import Array, Float, PyTree
 
 from .. import _tree
 from .._checks import schedule
+from .._estimators import Pull
 from .._types import Position
 from ..mirrors import Mirror, as_mirror
-from ..random.normal import normal_like
-from .transition import Phase, Transition
+from .noise import NoiseCovariance, NoisyTransition, known_covariance
+from .transition import Phase
 
 
-class MirroredLangevin(Transition):
-    """`y <- y + h (J' g + T grad log |J|) + N(0, 2 T h)`, y the dual of x and J = dx / dy.
+class MirroredLangevin(NoisyTransition):
+    """`y <- y + h (J' g + T grad log |J|) + N(0, 2 T h - h^2 V)`, y the dual of x and J = dx / dy.
+
+    V is the covariance of J' g, the gradient in dual coordinates.
 
     Example: at temperature 0.
         >>> import jax, jax.numpy as jnp
@@ -36,7 +39,7 @@ class MirroredLangevin(Transition):
 
     mirror: Mirror = eqx.field(converter=as_mirror)
     temperature: Any = eqx.field(converter=schedule("temperature"), default=1.0)
-    random: ClassVar[bool] = True
+    noise_covariance: NoiseCovariance = known_covariance()
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True
     bounded: ClassVar[bool] = True
@@ -44,20 +47,32 @@ class MirroredLangevin(Transition):
     straight: ClassVar[bool] = True
 
     def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
-        y = self.mirror.dual(phase.position)
-        noise = _tree.scale(jnp.sqrt(2 * self.temperature * h), normal_like(key, y))
-        y = _tree.axpy(1.0, _tree.axpy(h, self._drift(y, field), noise), y)
-        return phase._replace(position=self.mirror.primal(y))
+        dual = self._dual(phase)
+        noise, clipped = self.noise(key, dual, h)
+        step = _tree.axpy(h, self._drift(phase.position, field), noise)
+        moved = self.mirror.primal(_tree.axpy(1.0, step, dual.position))
+        return phase._replace(position=moved, clipped=clipped)
 
     def excess(self, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Float[Array, ""]:
-        """`h |J' g + T grad log |J||^2 / 2d`, in the dual coordinates."""
-        y = self.mirror.dual(phase.position)
-        return h * optax.tree.norm(self._drift(y, field), squared=True) / (2 * _tree.size(y))
+        """`h |J' g + T grad log |J||^2 / 2d`, in the dual coordinates, less what is subtracted."""
+        drift = self._drift(phase.position, field)
+        heat = h * optax.tree.norm(drift, squared=True) / (2 * _tree.size(drift))
+        return heat - self.subtracted(self._dual(phase), h)
 
-    def _drift(self, y: PyTree, field: PyTree) -> PyTree:
-        x, pull = jax.vjp(self.mirror.primal, y)
-        (pulled,) = pull(jax.tree.map(lambda x, g: g.astype(x.dtype), x, field))
-        return _tree.axpy(self.temperature, jax.grad(self.mirror.log_element)(y), pulled)
+    def variance(self, h: Any, v: Any) -> Float[Array, "..."]:
+        return 2 * self.temperature * h - h**2 * jnp.asarray(v)
+
+    @property
+    def pull(self) -> Pull:
+        return self.mirror.pull
+
+    def _drift(self, position: Position, field: PyTree) -> PyTree:
+        volume = jax.grad(self.mirror.log_element)(self.mirror.dual(position))
+        return _tree.axpy(self.temperature, volume, self.mirror.pull(position, field))
+
+    def _dual(self, phase: Phase) -> Phase:
+        return phase._replace(position=self.mirror.dual(phase.position))
 
     def check_position(self, position: Position) -> None:
         self.mirror.check(position)
+        super().check_position(self.mirror.dual(position))

@@ -241,6 +241,15 @@ class NoisyTransition(CorrectedTransition):
             return self.noise_covariance
         return self.noise_covariance.estimated(phase.covariance, phase.position)
 
+    def subtracted(self: Any, phase: Phase, h: Float[Array, ""]) -> Float[Array, ""] | float:
+        """h V / 2, at most T, in the mean over the coordinates: what V does not heat an Euler step
+        of a diffusion."""
+        covariance = self.known(phase)
+        if covariance.eigenvalues is None:
+            return 0.0
+        left = lambda v: self.temperature - h * jnp.asarray(v) / 2
+        return self.temperature - covariance.mean(phase.position, left)
+
     def least_variance(self: Any, h: Any, space: Space) -> Float[Array, ""]:
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
         return jnp.min(jnp.stack([jnp.min(self.variance(h, leaf)) for leaf in leaves]))

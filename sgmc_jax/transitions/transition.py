@@ -73,6 +73,10 @@ class Transition(eqx.Module):
     corrects: ClassVar[bool] = False
     """Whether its noise makes up for the field's, whose covariance is in the phase."""
 
+    pull: ClassVar[Any] = None
+    """`(position, field) -> field` in the coordinates in which it moves, if it has its own: the
+    covariance in the phase is one in them."""
+
     # with annotations they would come first among the fields of a subclass
     temperature = None  # type: Any
     noise_covariance = None  # type: Any

@@ -86,6 +86,23 @@ def check_noise(
         )
 
 
+def told_to(pieces: dict[str, Transition], grad: Estimator) -> Estimator:
+    """The estimator, its noise told in the coordinates of the letter that subtracts it.
+
+    Raises:
+        ValueError: if several subtract it, not all in those of the position.
+    """
+    own = [piece.pull for piece in pieces.values() if piece.corrects]
+    if not grad.tells_covariance or all(pull is None for pull in own):
+        return grad
+    if len(own) > 1:
+        raise ValueError(
+            f"the letters {[letter for letter in pieces if pieces[letter].corrects]} subtract the "
+            "noise of grad in different coordinates, in which only one can be told it"
+        )
+    return grad.told_in(own[0])
+
+
 def carries(pieces: list[Transition]) -> bool:
     """Whether a step begins and ends with a use of the field at one and the same position."""
     moves = [i for i, piece in enumerate(pieces) if piece.moves]

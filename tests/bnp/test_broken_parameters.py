@@ -88,10 +88,10 @@ class BrokenForOne(NormalKnownCovariance):
 def test_all_shards_stop():
     family = BrokenForOne(0.0, 1.0, 4.0)
     kernel = hybrid_mixture(DirichletProcess(1.0), family, blocks=2)
-    with pytest.warns(UserWarning, match="chain 0 at step"):
-        run = sample(jax.random.key(0), kernel, None, ITEMS, num_steps=3, engine=Vmap(2))
+    with pytest.warns(UserWarning, match="chain 0 at step 2"):  # designated, it was not asked
+        run = sample(jax.random.key(9), kernel, None, ITEMS, num_steps=6, engine=Vmap(2))
     labels = run.trace.local["assignment"]
-    assert np.all(run.stopped == 0) and np.all(labels == labels[0])
+    assert run.stopped == 2 and np.all(labels[1:] == labels[1]) and np.any(labels[0] != labels[1])
 
 
 class Scoreless(NormalKnownCovariance):

@@ -294,7 +294,9 @@ CASES = [
         **_quiet,
     ),
     _on(
-        "mirrored positive", lambda h: mirrored_sgld(PLAIN, h, PositiveMirror()), **_quiet
+        "mirrored positive",
+        lambda h: mirrored_sgld(EmpiricalFisher(PLAIN), h, PositiveMirror()),
+        **_quiet,
     )._replace(position=ZERO + 1),
     _on("recipe", lambda h: recipe(EmpiricalFisher(PLAIN), _metric, _curl, h), heavy=True),
     Case(

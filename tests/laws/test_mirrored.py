@@ -8,16 +8,20 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from sgmc_jax import (
+    EmpiricalFisher,
+    Estimate,
+    Estimator,
     Full,
     FunctionModel,
     Minibatch,
     PositiveMirror,
     SimplexMirror,
+    Splitting,
     Uniform,
     mirrored_sgld,
     sample,
 )
-from sgmc_jax.transitions import mirrored
+from sgmc_jax.transitions import EulerLangevin, MirroredLangevin
 from tests.laws.moments import check_law, run_law
 
 pytestmark = pytest.mark.runs_long
@@ -40,12 +44,16 @@ def moments(kernel, position, data=None, statistic=lambda x: jnp.concatenate([x,
     return run_law(KEY, kernel, position, data, reduce=reduce, **args).trace.mean
 
 
-def quadrature(drift, h, moment, low, high, num=800):
-    """A stationary moment of y <- y + h drift(y) + N(0, 2 h), by its integral equation."""
+def quadrature(drift, h, moment, low, high, noise=((1.0, 0.0),), v=0.0, num=800):
+    """A stationary moment of y <- y + h (drift(y) + noise) + N(0, 2 h - h^2 v), by its integral
+    equation; the noise is given by probabilities and values."""
     nodes, weights = np.polynomial.legendre.leggauss(num)
     nodes, weights = low + (high - low) * (nodes + 1) / 2, weights * (high - low) / 2
-    deviation = np.sqrt(2 * h)
-    moves = norm.pdf((nodes[:, None] - nodes - h * drift(nodes)) / deviation) / deviation * weights
+    deviation = np.sqrt(2 * h - h**2 * v)
+    moves = np.zeros((num, num))
+    for probability, value in noise:
+        gap = nodes[:, None] - nodes - h * (drift(nodes) + value)
+        moves += probability * norm.pdf(gap / deviation) / deviation * weights
     law = np.linalg.solve(np.eye(num) - moves + weights, np.ones(num))
     return np.sum(weights * law * moment(nodes)) / np.sum(weights * law)
 
@@ -85,9 +93,10 @@ def test_second_moments_of_a_dirichlet_posterior_as_the_step_size_vanishes():
     check_law(values, second, 0.02)
 
 
-def beta_second_moment(h, a=2.0, b=3.0):
+def beta_second_moment(h, a=2.0, b=3.0, **noise):
     """E x^2 of the first of two: y <- y + h (a - (a + b) x) + N(0, 2 h), x = expit(y)."""
-    return quadrature(lambda y: a - (a + b) * expit(y), h, lambda y: expit(y) ** 2, -30.0, 20.0)
+    drift, square = lambda y: a - (a + b) * expit(y), lambda y: expit(y) ** 2
+    return quadrature(drift, h, square, -30.0, 20.0, **noise)
 
 
 def beta():
@@ -104,8 +113,8 @@ def test_the_second_moment_of_a_beta_law_at_a_large_step_size():
 @pytest.mark.full
 @pytest.mark.at_length
 def test_noise_too_large_by_a_tenth_is_seen(monkeypatch):
-    honest = mirrored.normal_like
-    monkeypatch.setattr(mirrored, "normal_like", lambda key, y: 1.1 * honest(key, y))
+    honest = MirroredLangevin.variance
+    monkeypatch.setattr(MirroredLangevin, "variance", lambda *args: 1.21 * honest(*args))
     with refused():
         test_the_second_moment_of_a_beta_law_at_a_large_step_size()
 
@@ -150,3 +159,113 @@ def test_a_coordinate_that_rounds_to_zero_goes_on():
         kernel = mirrored_sgld(grad, 0.5, mirror)
         run = sample(KEY, kernel, start, None, num_steps=4_000, num_chains=64)
         assert np.all(run.stopped < 0) and run.trace.min() == np.finfo(np.float32).tiny
+
+
+# ------------------------------------------------------------------- noise that is subtracted
+
+PAIRS = np.repeat(np.eye(2, dtype=np.float32), 2, axis=0)  # two of each category
+COUNT_NOISE = ((1 / 6, -2.0), (2 / 3, 0.0), (1 / 6, 2.0))  # N n_1 / n - 2 of two of the four
+COUNT_VARIANCE = 4 / 3
+
+
+def pairs(step_size, known=None):
+    """E x^2 of Dir(1 + 2, 1 + 2) from two of four items a step."""
+    grad = dirichlet(np.ones(2), Uniform(2))
+    grad = grad if known is not None else EmpiricalFisher(grad)
+    kernel = mirrored_sgld(grad, step_size, SimplexMirror(), noise_covariance=known)
+    return moments(kernel, np.full(2, 0.5, np.float32), PAIRS, lambda x: x[0] ** 2)
+
+
+def check_pairs(known=None, h=0.3):
+    noise = {"noise": COUNT_NOISE, "v": COUNT_VARIANCE}
+    check_law(pairs(h, known), beta_second_moment(h, 3.0, 3.0, **noise), 0.01)
+
+
+def test_what_is_left_is_clean_to_first_order():
+    """Of the bias of batches a hundredth remains, by the integral equation itself."""
+    clean = beta_second_moment(0.1, 3.0, 3.0)
+    left = beta_second_moment(0.1, 3.0, 3.0, noise=COUNT_NOISE, v=COUNT_VARIANCE)
+    whole = beta_second_moment(0.1, 3.0, 3.0, noise=COUNT_NOISE)
+    assert abs(left - clean) < 0.01 * abs(whole - clean)
+
+
+@pytest.mark.parametrize("known", [COUNT_VARIANCE, None], ids=["known", "estimated"])
+def test_the_noise_of_counts_is_subtracted(known):
+    check_pairs(known)
+
+
+@pytest.mark.full
+@pytest.mark.at_length
+def test_noise_that_is_not_subtracted_is_seen():
+    with refused():
+        check_pairs(0.0)
+
+
+def check_dual_covariance(full):
+    """Of Poisson counts y the gradient in log x is y - x, whose noise is that of y wherever x is;
+    of categories, z - x; in x it is theirs over x^2."""
+    counts = np.array([[0.0, 3.0], [1.0, 1.0], [4.0, 0.0], [2.0, 5.0], [1.0, 2.0]], np.float32)
+    poisson = FunctionModel(lambda x: -jnp.sum(x), lambda x, y: jnp.sum(y * jnp.log(x) - x))
+    record = lambda state, info: state.estimator.covariance
+    for grad, mirror, start, data, items in (
+        (Minibatch(poisson, Uniform(3)), PositiveMirror(), np.ones(2), counts, counts),
+        (dirichlet(ALPHA, Uniform(3)), SimplexMirror(), np.full(3, 1 / 3), ITEMS, ITEMS[:, :2]),
+    ):
+        kernel = mirrored_sgld(EmpiricalFisher(grad, full=full), 0.02, mirror)
+        args = {"num_steps": 8_000, "thin": 8_000, "num_chains": 4, "record": record}
+        told = sample(KEY, kernel, start.astype(np.float32), data, **args).trace[:, -1].mean(0)
+        size = len(items)
+        exact = size**2 / 3 * (1 - 3 / size) * np.cov(items, rowvar=False)
+        np.testing.assert_allclose(told, exact if full else np.diag(exact), rtol=0.05, atol=0.3)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_covariance_is_one_of_dual_coordinates(full):
+    check_dual_covariance(full)
+
+
+def test_a_covariance_in_the_units_of_the_position_is_seen(monkeypatch):
+    monkeypatch.setattr(EmpiricalFisher, "told_in", lambda self, pull: self)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        check_dual_covariance(full=False)
+
+
+def test_what_is_subtracted_cools_a_step():
+    """By h v / 2, at most T, in the mean over the dual coordinates."""
+    model = FunctionModel(lambda x: jnp.sum(2 * jnp.log(x) - x))
+    start = {"a": jnp.array([1.0, 2.0]), "b": jnp.array([3.0])}
+    flat = FunctionModel(lambda x: model.logprior(jnp.concatenate([x["a"], x["b"]])))
+
+    def excess(**given):
+        kernel = mirrored_sgld(Minibatch(flat, Full()), 0.4, PositiveMirror(), **given)
+        state = kernel.init(KEY, start, None)
+        return float(kernel.step(KEY, state, None)[1].excess_temperature)
+
+    known = {"a": jnp.array([1.0, 4.0]), "b": 2.0}
+    assert excess() - excess(noise_covariance=known) == pytest.approx(0.2 * (1 + 4 + 2) / 3, 1e-4)
+
+
+def test_another_coordinate_system_is_refused():
+    """A word has one letter that is told the noise, in its own coordinates; estimators say how."""
+
+    class Tells(Estimator):
+        tells_covariance = True
+
+        def estimate(self, key, estate, position, data):
+            return Estimate(-position, covariance=jnp.ones_like(position)), estate
+
+    with pytest.raises(ValueError, match="Tells, tells the covariance .*define `told_in`"):
+        mirrored_sgld(Tells(), 0.1, PositiveMirror())
+    pieces = {"M": MirroredLangevin(PositiveMirror()), "L": EulerLangevin()}
+    fisher = EmpiricalFisher(dirichlet(np.ones(2), Uniform(2)))
+    with pytest.raises(ValueError, match=r"letters \['L', 'M'\] subtract the noise of grad in dif"):
+        Splitting("ML", pieces, fisher, 0.1)
+    own = mirrored_sgld(fisher, 0.1, SimplexMirror()).grad
+    assert own.pull is not None and fisher.pull is None, "the user's own is as it was"
+    with pytest.raises(ValueError, match="noise_covariance exceeds the noise of the sampler"):
+        mirrored_sgld(dirichlet(np.ones(2), Uniform(2)), 0.5, SimplexMirror(), noise_covariance=5.0)
+    kernel = mirrored_sgld(
+        dirichlet(ALPHA, Full()), 0.1, SimplexMirror(), noise_covariance=jnp.ones(3)
+    )
+    with pytest.raises(ValueError, match=r"noise_covariance must have the shape \(2,\), got \(3,"):
+        sample(KEY, kernel, np.full(3, 1 / 3, np.float32), ITEMS, num_steps=1)

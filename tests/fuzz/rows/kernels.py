@@ -31,7 +31,7 @@ def kernels() -> dict[str, Call]:
         "sgrld": of(s.sgrld, FLAT, metric=metric, **step, factor=False, gamma="exact", **hot),
         "sgrhmc": of(s.sgrhmc, FLAT, metric=metric, **step, **friction, gamma="exact", **hot),
         "recipe": of(s.recipe, FLAT, diffusion=1.0, curl=0.0, **step, gamma="exact", **hot),
-        "mirrored": of(s.mirrored_sgld, POSITIVE, **step, mirror=s.PositiveMirror()),
+        "mirrored": of(s.mirrored_sgld, POSITIVE, **step, mirror=s.PositiveMirror(), **hot),
         "projected": of(s.projected_sgld, POSITIVE, **step, convex_set=s.Box(0.0, 2.0), **hot),
         "reflected": of(s.reflected_sgld, POSITIVE, **step, convex_set=s.Box(0.0, 2.0), **hot),
     }

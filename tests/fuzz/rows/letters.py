@@ -63,7 +63,7 @@ def letters() -> dict[str, Call]:
             t.GeometricOrnsteinUhlenbeck, "Z", scale=1.0, noise_covariance=t.NoiseCovariance()
         ),
         "MirroredLangevin": of(
-            t.MirroredLangevin, "Z", POSITIVE, mirror=s.PositiveMirror(), temperature=1.0
+            t.MirroredLangevin, "Z", POSITIVE, mirror=s.PositiveMirror(), **heat
         ),
         "Projection": of(t.Projection, "LZ", POSITIVE, convex_set=box),
         "Reflection": of(t.Reflection, "LZ", POSITIVE, convex_set=box),
