@@ -59,11 +59,27 @@ def test_find_mode_refuses():
         find_mode(KEY, MODEL, START, (X, Y), optimizer=optax.sgd(1e3), num_steps=100)
 
 
+def test_a_polynomial_decay():
+    decay = PolynomialDecay(0.1, offset=2.0, power=0.6)(jnp.arange(20))
+    np.testing.assert_allclose(decay, 0.1 * (2.0 + np.arange(20)) ** -0.6, rtol=1e-5)
+
+
+DECAYS = {
+    "a step late": lambda self, count: self.scale * (self.offset + count + 1) ** -self.power,
+    "offset of 1": lambda self, count: self.scale * (1.0 + count) ** -self.power,
+    "power of 1/3": lambda self, count: self.scale * (self.offset + count) ** (-1 / 3),
+}
+
+
+@pytest.mark.parametrize("fault", DECAYS)
+def test_another_decay_is_seen(fault, monkeypatch):
+    monkeypatch.setattr(PolynomialDecay, "__call__", DECAYS[fault])
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        test_a_polynomial_decay()
+
+
 def test_schedules():
-    counts = jnp.arange(20)
-    decay = PolynomialDecay(0.1, offset=2.0, power=0.6)
-    np.testing.assert_allclose(decay(counts), 0.1 * (2.0 + np.arange(20)) ** -0.6, rtol=1e-5)
-    cycle = Cyclical(0.1, cycle_length=5)(counts)
+    cycle = Cyclical(0.1, cycle_length=5)(jnp.arange(20))
     np.testing.assert_allclose(cycle[:5], 0.05 * (np.cos(np.pi * np.arange(5) / 5) + 1), rtol=1e-5)
     np.testing.assert_allclose(cycle[5:10], cycle[:5])
     for wrong in [{"scale": -1.0}, {"scale": 1.0, "power": 1.5}, {"scale": 1.0, "offset": 0.0}]:

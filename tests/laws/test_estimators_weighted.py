@@ -232,6 +232,15 @@ def test_a_control_variate_within_its_radius(far):
     check_all_batches(grad, independent, weighted_covariance(TERMS if far else GAPS))
 
 
+@pytest.mark.parametrize("far", [False, True])
+def test_a_switch_the_wrong_way_round_is_seen(far, monkeypatch):
+    honest = ControlVariate._switch
+    swapped = lambda self, batch, x, near, far: honest(self, batch, x, far, near)
+    monkeypatch.setattr(ControlVariate, "_switch", swapped)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        test_a_control_variate_within_its_radius(far)
+
+
 @pytest.mark.full
 def test_a_switch_between_two_points():
     """Of a near and a far one, from one batch: the difference of the estimates there."""
