@@ -27,7 +27,6 @@ from ..common import Options, save, table
 
 NUM_STEPS = {False: 2_000, True: 10_000}  # of each of the settings of the grid
 SHARE = 0.3  # of the grid's budget, for the halving
-JUDGED = 600  # draws of each setting of its last round, of which the grid has 1,000 of all
 
 
 class Target(NamedTuple):
@@ -90,7 +89,7 @@ def compare(key: Any, target: Target, num_steps: int) -> tuple[Tuned, Tuned, Tun
     args = (target.model, target.make_kernel, grid, target.position, target.data)
     keys = jax.random.split(key, 3)
     found = grid_search(keys[0], *args, budget=budget)
-    halved = successive_halving(keys[1], *args, budget=SHARE * budget, max_draws=JUDGED)
+    halved = successive_halving(keys[1], *args, budget=SHARE * budget)
     return found, halved, grid_search(keys[2], *args, budget=2 * budget)
 
 

@@ -126,7 +126,7 @@ def successive_halving(
     num_chains: int = 1,
     burn_in: float = 0.5,
     scale: Any = None,
-    max_draws: int = 1_000,
+    max_draws: int = 600,
     max_temperature: float = 2.0,
     cost: Callable[[Setting], float] | None = None,
 ) -> Tuned:
@@ -151,7 +151,8 @@ def successive_halving(
         num_chains: as in `grid_search`, like all that follow.
         burn_in: the share of an arm's steps that is not judged.
         scale: the units of the discrepancy.
-        max_draws: the number of draws that are judged in the last round, or 50 if that is more.
+        max_draws: the number of draws that are judged in the last round, or 50 if that is more;
+            fewer than in `grid_search`, since a model judges each by a gradient of all items.
         max_temperature: settings whose draws are hotter rank behind all others.
         cost: what a step costs, for kernels that do not tell.
 
