@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ def run(scale: float, rounds: int) -> list[Table]:
         plain("both, and the peak", memory, bar, both < _SECONDS and figure["memory"] < _MEMORY_MB),
         plain(f"predictive of {_NEW:,} points", seconds("predictive"), *_bar(figure["predictive"])),
         ["the same, the first time", seconds("first predictive"), "", ""],
+        plain("with the shares of a partition", seconds("shares"), *_bar(figure["shares"])),
+        ["the same, the first time", seconds("first shares"), "", ""],
     ]
     note = (
         f"{num_items:,} items in the plane, {_DRAWS} draws of about {_CLUSTERS} clusters. CPU "
@@ -80,8 +83,11 @@ def _measure(num_items: int) -> dict[str, float]:
     hyper = {"concentration": jnp.ones(_DRAWS), "discount": jnp.zeros(_DRAWS)}
     draws = Dist(hyper, {"assignment": labels})
     new = np.random.default_rng(1).standard_normal((_NEW, 2), dtype=np.float32)
-    predict = lambda: bnp.predictive(process, family, draws, points, new)
-    return figures | {"first predictive": _seconds(predict), "predictive": _seconds(predict)}
+    predict = partial(bnp.predictive, process, family, draws, points, new)
+    share = partial(predict, partition=labels[-1])
+    for name, call in (("predictive", predict), ("shares", share)):
+        figures |= {f"first {name}": _seconds(call), name: _seconds(call)}
+    return figures
 
 
 def _seconds(function: Callable[[], Any]) -> float:
