@@ -98,15 +98,16 @@ class Estimator(eqx.Module):
         """`refresh`, after the summands or the data have changed too."""
         return self.refresh(key, estate, position, data)
 
-    def told_in(self, pull: Pull) -> Estimator:
+    def told_in(self, pull: Pull | None) -> Estimator:
         """This estimator, for a letter that moves the position in coordinates of its own.
 
-        The `covariance` it tells is that of `pull(position, value)`, the estimate in those.
+        The `covariance` it tells is that of `pull(position, value)`, the estimate in those; of the
+        estimate itself where `pull` is `None`.
 
         Raises:
             ValueError: if it tells its covariance in the coordinates of the position alone.
         """
-        if self.tells_covariance:
+        if pull is not None and self.tells_covariance:
             raise ValueError(
                 f"grad, {type(self).__name__}, tells the covariance of its noise in the "
                 "coordinates of the position, and a letter of the word subtracts it in its own: "

@@ -24,9 +24,10 @@ def as_function(
     must_take(function, name, arguments)
     if isinstance(function, eqx.Module | jax.tree_util.Partial):
         return cast(Callable, function)
-    bound = (getattr(function, "args", ()), getattr(function, "keywords", {}))
-    args, keywords = jax.tree.map(_as_leaf, bound)
-    return jax.tree_util.Partial(getattr(function, "func", function), *args, **keywords)
+    if not isinstance(function, partial):  # whatever attributes it has
+        return jax.tree_util.Partial(function)
+    args, keywords = jax.tree.map(_as_leaf, (function.args, function.keywords))
+    return jax.tree_util.Partial(function.func, *args, **keywords)
 
 
 def function_of(name: str, *arguments: str) -> Callable[[Callable], Callable]:

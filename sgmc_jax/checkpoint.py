@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree, Shaped, UInt32
 
+from ._structure import structure_texts, text_of
 from ._version import versions
 
 try:
@@ -193,7 +193,7 @@ def _scramble(x: Any) -> Any:
 
 def _texts(part: Any) -> Iterator[str]:
     leaves, structure = jax.tree.flatten(part)
-    yield re.sub(r"0x[0-9a-f]+", "", str(structure))
+    yield from structure_texts(structure)
     for leaf in leaves:
         yield "\n"
         if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
@@ -206,7 +206,7 @@ def _texts(part: Any) -> Iterator[str]:
             for start in range(0, len(flat), _WORDS):
                 yield flat[start : start + _WORDS].tobytes().hex()
         else:
-            yield re.sub(r"0x[0-9a-f]+", "", repr(leaf))
+            yield text_of(leaf)
 
 
 def _write(path: Path, leaves: list[Any], meta: Meta) -> None:

@@ -17,6 +17,7 @@ LAYERS = [
         "_version",
         "_checks",
         "_returned",
+        "_structure",
         "_table",
         "_tree",
         "collective",

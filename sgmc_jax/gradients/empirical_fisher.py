@@ -136,7 +136,7 @@ class EmpiricalFisher(Wrapper):
         weight = jnp.maximum(1 / count, 1 - self.decay)
         return estimate, FisherState(inner, _tree.axpy(weight, gap, estate.covariance), count)
 
-    def told_in(self, pull: Pull) -> EmpiricalFisher:
+    def told_in(self, pull: Pull | None) -> EmpiricalFisher:
         return replace(self, pull=pull)
 
     def refresh(self, key: Key, estate: FisherState, position: Position, data: Data) -> FisherState:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from .. import _returned, _tree
-from .._estimators import Estimate, Estimator
+from .._estimators import Estimate, Estimator, Pull
 from .._functions import as_function
 from .._types import Data, Key, Position
 from .wrapper import Wrapper
@@ -41,7 +41,9 @@ class Extended(Wrapper):
         value = jax.tree.unflatten(jax.tree.structure(position), jax.tree.leaves(value))
         return estimate._replace(value=value, logdensity=None), estate
 
-    told_in = Estimator.told_in  # the position of the inner one is another
+    def told_in(self, pull: Pull | None) -> Estimator:
+        # the position of the inner one is another
+        return super().told_in(None) if pull is None else Estimator.told_in(self, pull)
 
     def refresh(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
         return self.inner.refresh(key, estate, position[0], data)

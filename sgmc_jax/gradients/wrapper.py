@@ -62,7 +62,7 @@ class Wrapper(Estimator):
     def retarget(self, key: Key, estate: PyTree, position: Position, data: Data) -> PyTree:
         return self.inner.retarget(key, estate, position, data)
 
-    def told_in(self, pull: Pull) -> Estimator:
+    def told_in(self, pull: Pull | None) -> Estimator:
         return replace(self, inner=self.inner.told_in(pull)) if self.tells_covariance else self
 
     def prior(self, position: Position) -> Estimate:

@@ -5,20 +5,33 @@ from __future__ import annotations
 import dataclasses
 import dis
 import functools
+import inspect
+import operator
+import re
 import sys
+from collections import deque
 from collections.abc import Iterator
+from datetime import date, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from types import CodeType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
+from .._structure import inside, structure_texts
 from ..checkpoint import contents
 
 # of these the version may change between two runs: their functions are known by name
 _LIBRARIES = ("sgmc_jax", "jax", "jaxlib", "equinox", "optax", "numpyro", "numpy", "builtins")
+_BEHIND = ("__wrapped__", "fwd", "bwd", "jvp")  # the functions of one that a library has wrapped
+_BY_TEXT = (
+    *(range, slice, Fraction, Decimal, date, time, timedelta, re.Pattern),
+    *(operator.attrgetter, operator.itemgetter, operator.methodcaller),
+)
+_CONSTANTS = (bool, int, float, complex, str, bytes, tuple, frozenset, np.ndarray, jax.Array)
 # bytecode is one version's of Python
 VERSION = f"Python {sys.version_info.major}.{sys.version_info.minor}"
 
@@ -26,10 +39,11 @@ VERSION = f"Python {sys.version_info.major}.{sys.version_info.minor}"
 def code_of(tree: PyTree) -> list[str]:
     """Texts and values of all functions in a tree, and of users' classes among its nodes.
 
-    A function stands for its bytecode and constants, its defaults, what it has captured, and the
-    globals that it reads, functions among them, and of a module of the user's own what bears a name
-    that the function uses; an object of a user's class for its attributes and methods. Objects of
-    other kinds are known by their class.
+    A function stands for its bytecode and constants, its defaults and attributes, what it has
+    captured, and the globals that it reads, functions among them, and of a module of the user's own
+    what bears a name that the function uses; a pytree that it refers to for all that is in it; an
+    object of a user's class for its attributes and methods, and those of the class; a frame for its
+    values. Objects of other kinds are known by their class.
     """
     return list(_of_tree(tree, {}))
 
@@ -52,7 +66,7 @@ def _static(structure: Any) -> Iterator[Any]:
     if node is not None:
         kind, own = node
         yield kind
-        yield from own if isinstance(own, tuple | list) else (own,)
+        yield from inside(own)
         for child in structure.children():
             yield from _static(child)
 
@@ -80,23 +94,27 @@ def _of_object(x: Any, seen: dict[int, Any]) -> Iterator[str]:
     if isinstance(x, MethodType):
         parts: Any = (x.__func__, x.__self__)
     elif isinstance(x, functools.partial):
-        parts = (x.func, *x.args, *x.keywords.values())
-    elif isinstance(x, tuple | list):
+        parts = (x.func, *x.args, x.keywords)
+    elif isinstance(x, tuple | list | deque):
         parts = x
     elif isinstance(x, set | frozenset):
         parts = sorted(map(repr, x))  # in no order of their own
     elif isinstance(x, dict):
         parts = (*x.keys(), *x.values())
     elif isinstance(x, type):
-        parts = () if _is_known(x) else _methods(x)
-    elif isinstance(x, eqx.Module):
-        yield from _of_tree(x, seen)
-        return
+        parts = () if _is_known(x) else _of_class(x)
+    elif isinstance(x, _BY_TEXT):
+        parts = (repr(x),)
+    elif not jax.tree_util.all_leaves([x]):  # a Module or a distribution, say
+        leaves, structure = jax.tree.flatten(x)
+        parts = (*structure_texts(structure), *_static(structure), *leaves)
     elif hasattr(x, "__code__"):
         yield from _of_function(x, seen)
         return
-    else:  # `__wrapped__` is that of functions that are jitted, say
-        parts = (getattr(x, "__wrapped__", None), *_state_of(x))
+    elif hasattr(x, "to_numpy"):  # a frame, say
+        parts = (np.asarray(x.to_numpy()),)
+    else:
+        parts = (*(getattr(x, name, None) for name in _BEHIND), *_state_of(x))
     yield _name(x if isinstance(x, type) else type(x))
     for part in parts:
         yield from _of(part, seen)
@@ -106,7 +124,7 @@ def _of_function(function: Any, seen: dict[int, Any]) -> Iterator[str]:
     yield _name(function)
     cells = function.__closure__ or ()
     captured = [cell.cell_contents for cell in cells if _is_filled(cell)]
-    parts = [*captured, function.__defaults__, function.__kwdefaults__]
+    parts = [*captured, function.__defaults__, function.__kwdefaults__, vars(function)]
     if not _is_known(function):
         yield from _of_code(function.__code__, function.__doc__)
         names = dict.fromkeys(_globals_read(function.__code__))
@@ -151,13 +169,19 @@ def _with_parts_of_modules(found: list[Any], names: set[str]) -> list[Any]:
     return parts
 
 
-def _methods(kind: type) -> list[Any]:
-    """The functions of a class and of those it inherits from, up to a library's."""
+def _of_class(kind: type) -> list[Any]:
+    """The functions of a class and of those it inherits from, up to a library's, and constants."""
     own = [each for each in kind.__mro__ if not _is_known(each)]
     names = [name for each in own for name in vars(each) if name[:2] != "__" or name == "__call__"]
-    found = [getattr(kind, name, None) for name in dict.fromkeys(names)]
-    found = [x.fget if isinstance(x, property) else x for x in found]
-    return [x for x in found if hasattr(x, "__code__")]
+    parts: list[Any] = []
+    for name in dict.fromkeys(names):
+        x = inspect.getattr_static(kind, name)
+        x = getattr(x, "fget", getattr(x, "func", getattr(x, "__func__", x)))  # of properties, say
+        if hasattr(x, "__code__"):
+            parts.append(x)
+        elif isinstance(x, _CONSTANTS):
+            parts += [name, x]
+    return parts
 
 
 def _state_of(x: Any) -> list[Any]:

@@ -92,9 +92,11 @@ def told_to(pieces: dict[str, Transition], grad: Estimator) -> Estimator:
     Raises:
         ValueError: if several subtract it, not all in those of the position.
     """
-    own = [piece.pull for piece in pieces.values() if piece.corrects]
-    if not grad.tells_covariance or all(pull is None for pull in own):
+    if not grad.tells_covariance:
         return grad
+    own = [piece.pull for piece in pieces.values() if piece.corrects]
+    if all(pull is None for pull in own):
+        return grad.told_in(None)  # it may have been another kernel's
     if len(own) > 1:
         raise ValueError(
             f"the letters {[letter for letter in pieces if pieces[letter].corrects]} subtract the "

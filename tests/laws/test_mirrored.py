@@ -19,7 +19,9 @@ from sgmc_jax import (
     Splitting,
     Uniform,
     mirrored_sgld,
+    recipe,
     sample,
+    sgld,
 )
 from sgmc_jax.transitions import EulerLangevin, MirroredLangevin
 from tests.laws.moments import check_law, run_law
@@ -262,6 +264,9 @@ def test_another_coordinate_system_is_refused():
         Splitting("ML", pieces, fisher, 0.1)
     own = mirrored_sgld(fisher, 0.1, SimplexMirror()).grad
     assert own.pull is not None and fisher.pull is None, "the user's own is as it was"
+    assert sgld(own, 0.1).grad.pull is None, "nor is another kernel told in these coordinates"
+    extended = recipe(own, 1.0, 0.0, 0.1, energy=lambda z: jnp.sum(z[1] ** 2)).grad
+    assert extended.inner.pull is None
     with pytest.raises(ValueError, match="noise_covariance exceeds the noise of the sampler"):
         mirrored_sgld(dirichlet(np.ones(2), Uniform(2)), 0.5, SimplexMirror(), noise_covariance=5.0)
     kernel = mirrored_sgld(
