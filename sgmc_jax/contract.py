@@ -148,12 +148,24 @@ def merge_infos(infos: PyTree) -> PyTree:
     return jax.tree.map(lambda rule, x: merge[rule](x), merge_rules(infos), infos)
 
 
+def wide_zeros(x: Any) -> Array:
+    """Zeros for sums and means of half precision too: in it squares overflow, and a step of
+    thousands would be rounded off."""
+    return jnp.zeros(jnp.shape(x), jnp.promote_types(jnp.result_type(x), jnp.float32))
+
+
+def running_start(info: PyTree) -> PyTree:
+    """What `merge_running` begins with, of zeros like an info."""
+    start = lambda rule, x: wide_zeros(x) if rule == "mean" else x
+    return jax.tree.map(start, merge_rules(info), info)
+
+
 def merge_running(merged: PyTree, info: PyTree, step: Int[Array, ""]) -> PyTree:
     """The infos of `step` steps as one, and that of one step more."""
     share = 1 / (step + 1)
 
     def mean(old: Inexact[Array, "*n"], x: Inexact[Array, "*n"]) -> Inexact[Array, "*n"]:
-        within = old + (x - old) * share.astype(x.dtype)
+        within = old + (x - old) * share.astype(old.dtype)
         within = jnp.where(jnp.isinf(old) | jnp.isinf(x), old + x, within)  # inf stays inf
         return jnp.where(step == 0, x, within)
 

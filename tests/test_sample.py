@@ -87,6 +87,35 @@ COUNT = Kernel.from_functions(lambda key, position, data: CountState(position), 
 START = np.float32(0)
 
 
+class HalfInfo(NamedTuple):
+    late: jax.Array
+
+
+@pytest.mark.parametrize("window", [{"reduce": True}, {"thin": 2_000}])
+def test_means_of_infos_of_half_precision_are_not_rounded_off(window):
+    """A step of thousands is less than half a unit of the mean's last digit, of three."""
+
+    def step(key, state, data):
+        now = state.position + 1
+        return CountState(now), HalfInfo((now > 500).astype(jnp.bfloat16))
+
+    kernel = Kernel.from_functions(lambda key, position, data: CountState(position), step)
+    run = sample(KEY, kernel, START, None, num_steps=2_000, **window)
+    assert np.ravel(run.info.late)[0] == pytest.approx(0.75, abs=1e-4)
+    plain = sample(KEY, kernel, START, None, num_steps=3, record=lambda state, info: info.late)
+    assert plain.trace.dtype == jnp.bfloat16
+
+
+def test_moments_of_complex_numbers():
+    """The variance is E|z - m|^2, a real number."""
+    reduce = lambda state, info: jnp.exp(1j * state.position)
+    moments = sample(KEY, COUNT, START, None, num_steps=20, reduce=reduce).trace
+    z = np.exp(1j * np.arange(1, 21))
+    np.testing.assert_allclose(moments.mean, z.mean(), atol=1e-5)
+    np.testing.assert_allclose(moments.variance, z.var(), rtol=1e-4)
+    assert not np.iscomplexobj(moments.variance)
+
+
 @pytest.mark.parametrize("chunk", [None, 1, 7])
 @pytest.mark.parametrize("burn_in, thin", [(0, 1), (3, 2), (4, 3), (19, 5), (0, 20)])
 def test_kept_draws(burn_in, thin, chunk):

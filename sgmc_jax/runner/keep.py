@@ -10,7 +10,7 @@ from jaxtyping import Array, PyTree
 
 from .. import _returned, _tree
 from .._types import Data, Kernel, Keys
-from ..contract import merge_running, overflowed, slot_infos
+from ..contract import merge_running, overflowed, running_start, slot_infos, wide_zeros
 from ..run import Moments, RunInfo
 from .guard import guarded_step
 from .plan import Carry, Plan
@@ -33,12 +33,13 @@ def start_carry(kernel: Kernel, state: Any, data: Data, plan: Plan) -> Carry:
         )
     info = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), info)
     moments = None
+    if plan.thin > 1 or plan.reduce is not None:
+        info = running_start(info)
     if plan.reduce is not None:
         value = _returned.as_floats("reduce", plan.reduce(present(state, plan), info))
-        # squares of half precision overflow
-        wide = lambda x: jnp.promote_types(jnp.result_type(x), jnp.float32)
-        zeros = jax.tree.map(lambda x: jnp.zeros(jnp.shape(x), wide(x)), value)
-        moments = Moments(zeros, zeros, jnp.zeros((), jnp.result_type(float)))
+        variance = jax.tree.map(lambda x: wide_zeros(jnp.real(x)), value)
+        total = jnp.zeros((), jnp.result_type(float))
+        moments = Moments(jax.tree.map(wide_zeros, value), variance, total)
         moments = Running(moments, moments)
     return Carry(state, stopped, jnp.zeros((), bool), info, moments)
 
@@ -73,7 +74,7 @@ def _thinned(plan: Plan, carry: Carry, info: RunInfo, step: Array) -> tuple[Carr
         step == plan.thin - 1,
         lambda: _tree.strong(plan.record(present(carry.state, plan), merged)),
         lambda: jax.tree.map(
-            lambda x: jnp.zeros(x.shape, x.dtype), _draw_shapes(plan, carry.state, info)
+            lambda x: jnp.zeros(x.shape, x.dtype), _draw_shapes(plan, carry.state, merged)
         ),
     )
     return carry._replace(info=merged), (draw, merged.kernel)
@@ -127,7 +128,8 @@ def _add_moments(
         share_x = share.astype(mean.dtype)
         # what weighs nothing may not be finite
         delta = jnp.where(share > 0, x.astype(mean.dtype) - mean, 0)
-        return share_x * delta, share_x * ((1 - share_x) * delta**2 - variance)
+        share_v = share.astype(variance.dtype)
+        return share_x * delta, share_v * ((1 - share_v) * jnp.abs(delta) ** 2 - variance)
 
     pairs = jax.tree.map(leaf, value, moments.mean, moments.variance)
     pair = jax.tree.structure((0, 0))
