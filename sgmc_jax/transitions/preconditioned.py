@@ -129,8 +129,9 @@ class PreconditionedLangevin(Transition):
         return kept, kept["mean_square"] if self.gamma else square
 
     def _matrix(self, square: PyTree) -> PyTree:
-        """The diagonal of P."""
-        return jax.tree.map(lambda v: 1 / (self.epsilon.astype(v.dtype) + jnp.sqrt(v)), square)
+        """The diagonal of P; of squares that overflow none, or the chain would stand still."""
+        one = lambda v: 1 / (self.epsilon.astype(v.dtype) + jnp.sqrt(v))
+        return jax.tree.map(lambda v: jnp.where(jnp.isinf(v), jnp.nan, one(v)), square)
 
     def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
         check_one_covariance(self.noise_covariance, estimated)

@@ -291,3 +291,12 @@ def test_a_letter_without_a_curvature_is_refused():
     kernel = Splitting("L", {"L": PreconditionedLangevin(0.5, 1.0, gamma=True)}, ONE, 0.1)
     with pytest.raises(ValueError, match="gamma needs an estimator that tells its curvature"):
         sample(KEY, kernel, jnp.ones(()), None, num_steps=1)
+
+
+def test_a_gradient_whose_square_overflows_stops_the_chain():
+    """It stood still for ever, finite, at a P of 0."""
+    model = FunctionModel(lambda x: -0.5 * x @ x)
+    kernel = psgld(Minibatch(model, Full()), 0.1)
+    with pytest.warns(UserWarning, match="became non-finite"):
+        run = sample(jax.random.key(0), kernel, jnp.array([1.0, 1e25]), None, num_steps=20)
+    assert run.stopped >= 0
