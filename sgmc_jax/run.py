@@ -134,7 +134,8 @@ class Run(eqx.Module):
                 draws have zeros there.
 
         Returns:
-            a run with the draws and infos of both, and the state of the later one.
+            a run with the draws and infos of both, and the state of the later one. A warning tells
+            if they may have different laws: if estimator or data are not the same.
 
         Raises:
             ValueError: if it began after another number of steps than this run has, has other axes
@@ -162,6 +163,12 @@ class Run(eqx.Module):
         first, second = (self.trace, self.info), (later.trace, later.info)
         if jax.tree.structure(first) != jax.tree.structure(second):
             raise ValueError("later must keep what this run kept, but their draws differ")
+        if self.made_with is not None and not self.made_with.agrees(later.made_with):
+            warnings.warn(
+                "later was made with another estimator or other data than this run, or is one of "
+                "another kind of kernel: the draws may be of two laws",
+                stacklevel=2,
+            )
         joined = jax.tree.map(lambda x, y: _joined(x, y, axis, grown), first, second)
         return replace(later, trace=joined[0], info=joined[1], begun=self.begun)
 

@@ -323,6 +323,17 @@ def test_a_run_and_what_it_went_on_with_are_one():
 # -------------------------------------------------------------------------- axes of runs
 
 
+def test_runs_of_two_laws_are_joined_with_a_warning():
+    first = run_sgld(num_chains=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first.extend(run_sgld(sgld(GRAD, 2e-2), position=first))  # of another step size
+    flat = sgld(Minibatch(FunctionModel(lambda x: 0.0, lambda x, z: 0.0 * x[0]), Uniform(5)), 1e-2)
+    for other in (run_sgld(flat, position=first), run_sgld(position=first, data=-DATA)):
+        with pytest.warns(UserWarning, match="with another estimator or other data than this run"):
+            assert first.extend(other).trace.shape == (2, 40, 2)
+
+
 def test_a_sweep_is_its_single_runs_in_one_program():
     traced = []
 
