@@ -76,6 +76,11 @@ class Estimator(eqx.Module):
         return None
 
     @property
+    def stands_for(self) -> int | None:
+        """The number of all items, of which the data is a batch, where that is known."""
+        return None
+
+    @property
     def renewal(self) -> Cost:
         """What `retarget` costs."""
         return Cost()

@@ -47,6 +47,7 @@ class Contract(NamedTuple):
         capacity: the number of its slots, or `None`. A kernel that has some reports a `SlotInfo`.
         blocks: the numbers of blocks of items, each of which a shard must hold whole.
         streams: whether the data of a step may be a batch that stands for more.
+        stands_for: the number of items that it then stands for, where that is known.
         shards: whether it may be given a part of the data on each of many shards: `True` if it
             sums over them, `False` if it would take its part for all of the data, `None` if it
             looks at no data, or sees to that itself.
@@ -73,6 +74,7 @@ class Contract(NamedTuple):
     refreshing: Cost = Cost()
     retargeting: Cost = Cost()
     free: bool = True
+    stands_for: int | None = None
 
     def after(self, renewal: Cost) -> Contract:
         """That of a step before which the state is brought up to date."""
@@ -93,6 +95,7 @@ class Contract(NamedTuple):
             moves=max((contract.moves for contract in contracts), default=0),
             subtracts=any(contract.subtracts for contract in contracts),
             free=all(contract.free for contract in contracts),
+            stands_for=max((c.stands_for for c in contracts if c.stands_for), default=None),
         )
 
 

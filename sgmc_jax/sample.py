@@ -238,6 +238,13 @@ def _check_streams(
     source: Resident | Stream, contract: Contract, kernel: Kernel, alike: bool
 ) -> None:
     if not isinstance(source, Stream):
+        if contract.stands_for is not None and (source.num_items or 0) < contract.stands_for:
+            warnings.warn(
+                f"data are {source.num_items} items that stand for {contract.stands_for} "
+                "(Given), the same ones in every step: let data be an iterator of batches, or a "
+                "function i -> batch",
+                stacklevel=3,
+            )
         return
     if not contract.streams:
         raise TypeError(

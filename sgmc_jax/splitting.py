@@ -282,6 +282,7 @@ class Splitting(Kernel):
     def contract(self, position: Position) -> Contract:
         estimates, shards = num_estimates(self._in_turn), holds_collective(self.grad)
         own = Contract(streams=self.grad.streams, shards=shards, moves=estimates)
+        own = own._replace(stands_for=self.grad.stands_for)
         given = any(piece.subtracts for piece in self.pieces.values())
         cost, subtracts = times(estimates, self.grad.cost), given or self.grad.tells_covariance
         carried = (self.grad.cost if self._carries else None) or Cost()

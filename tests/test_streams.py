@@ -463,3 +463,16 @@ def test_an_iterator_is_taken_for_no_tree():
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         sample(KEY, kernel, jnp.zeros(DIM), (X[i : i + 8] for i in range(9)), num_steps=4)
+
+
+@pytest.mark.parametrize("wrap", [lambda k: k, lambda k: thin(k, 2), lambda k: cycle(k, k)])
+def test_one_batch_for_all_steps_is_warned_of(wrap):
+    """Its rows would be taken for all of the items in every step."""
+    kernel = wrap(sgld(AllReduce(Minibatch(RIDGE, Given(N))), 1e-4))
+    args = {"num_steps": 4, "share_batch": True}
+    with pytest.warns(UserWarning, match=f"64 items that stand for {N} .*the same ones in every"):
+        sample(KEY, kernel, jnp.zeros(DIM), (X[:BATCH], Y[:BATCH]), **args)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*stand for")
+        sample(KEY, kernel, jnp.zeros(DIM), (X, Y), **args)  # all of them
+        sample(KEY, kernel, jnp.zeros(DIM), lambda i: (X[:BATCH], Y[:BATCH]), **args)

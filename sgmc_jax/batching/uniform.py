@@ -69,6 +69,11 @@ class Batcher(eqx.Module):
         """What a gradient of each item of a batch costs, or `None` if that is not known."""
         return None
 
+    @property
+    def stands_for(self) -> int | None:
+        """The number of all items, of which the data argument is a batch, where that is known."""
+        return None
+
     def init(self, key: Key, data: Data) -> PyTree:
         """The batcher's own state; most have none."""
         return ()
@@ -267,6 +272,10 @@ class Given(Batcher):
 
     def __check_init__(self):
         _checks.whole("total", self.total, wide=True)
+
+    @property
+    def stands_for(self) -> int:
+        return self.total
 
     def check(self, data: Data) -> None:
         if isinstance(data, list) and len(data) > 1:

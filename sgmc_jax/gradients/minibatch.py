@@ -61,6 +61,10 @@ class OfBatches(Estimator):
         return self.batcher.streams
 
     @property
+    def stands_for(self: Any) -> int | None:
+        return self.batcher.stands_for
+
+    @property
     def cost(self: Any) -> Cost | None:
         return self.batcher.cost
 

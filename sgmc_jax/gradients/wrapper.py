@@ -30,6 +30,10 @@ class Wrapper(Estimator):
         return self.inner.streams
 
     @property
+    def stands_for(self) -> int | None:
+        return self.inner.stands_for
+
+    @property
     def independent(self) -> bool:
         return self.inner.independent
 
