@@ -30,7 +30,7 @@ from .runner.plan import Plan, record_position
 from .runner.processes import Processes
 from .runner.programs import Layout
 from .runner.start import Start, identity_of_run
-from .runner.stream import Resident, Stream, as_arrays, open_data
+from .runner.stream import Resident, Stream, as_arrays, check_stream, open_data
 
 
 def scan_kernel(
@@ -201,7 +201,7 @@ def sample(
     if position is None and isinstance(source, Resident):
         start = Start(one.starter(source.first), position_axis, num_chains, roots.init, impl)
     contract = one.contract(start.one)
-    _check_streams(source, contract, kernel, alike=share_batch or (start.num_chains or 1) == 1)
+    check_stream(source, contract, kernel, alike=share_batch or (start.num_chains or 1) == 1)
     over, size = _placed(engine, contract, source)
     plan = Plan(
         record=record_position if record is None else record,
@@ -232,45 +232,6 @@ def sample(
     if checkpoint is not None:
         host.resume(Checkpoint(checkpoint, prints))
     return host.run(chunk, progress, on_error)
-
-
-def _check_streams(
-    source: Resident | Stream, contract: Contract, kernel: Kernel, alike: bool
-) -> None:
-    if not isinstance(source, Stream):
-        if contract.stands_for is not None and (source.num_items or 0) < contract.stands_for:
-            warnings.warn(
-                f"data are {source.num_items} items that stand for {contract.stands_for} "
-                "(Given), the same ones in every step: let data be an iterator of batches, or a "
-                "function i -> batch",
-                stacklevel=3,
-            )
-        return
-    if not contract.streams:
-        raise TypeError(
-            "data is streamed, which needs the batcher Given(total), or a kernel that says "
-            f"`streams`: {type(kernel).__name__} would take each batch for all of it (a draw that "
-            "reads no data is draw(..., streams=True))"
-        )
-    if source.of_passes and contract.subtracts:
-        raise ValueError(
-            "data must be independent batches where their noise is subtracted, as that of a pass "
-            "adds up to nearly nothing: give a function of the step, or iter(...) of such batches"
-        )
-    if not alike:
-        warnings.warn(
-            "all chains take the same batches of a stream and are not independent: R-hat and "
-            "pooled standard errors are too optimistic; say share_batch=True if that is meant",
-            stacklevel=3,
-        )
-    if contract.moves > 1:
-        name, moves = type(kernel).__name__, contract.moves
-        warnings.warn(
-            f"{name} moves {moves} times by each batch of the stream: its noise widens variances "
-            f"up to {moves} times as much as that of steps with a batch each, such as those of "
-            "sample(..., thin=)",
-            stacklevel=3,
-        )
 
 
 def _placed(

@@ -280,15 +280,14 @@ class Splitting(Kernel):
         return _checks.scheduled("temperature", self.temperature, count)
 
     def contract(self, position: Position) -> Contract:
-        estimates, shards = num_estimates(self._in_turn), holds_collective(self.grad)
-        own = Contract(streams=self.grad.streams, shards=shards, moves=estimates)
-        own = own._replace(stands_for=self.grad.stands_for)
+        grad, estimates = self.grad, num_estimates(self._in_turn)
+        told = {"streams": grad.streams, "stands_for": grad.stands_for, "moves": estimates}
         given = any(piece.subtracts for piece in self.pieces.values())
-        cost, subtracts = times(estimates, self.grad.cost), given or self.grad.tells_covariance
-        carried = (self.grad.cost if self._carries else None) or Cost()
-        renewal = {"refreshing": carried, "retargeting": carried.plus(self.grad.renewal)}
+        told |= {"cost": times(estimates, grad.cost), "subtracts": given or grad.tells_covariance}
+        carried = (grad.cost if self._carries else None) or Cost()
+        told |= {"refreshing": carried, "retargeting": carried.plus(grad.renewal)}
         free = self.space.flat and not any(piece.bounded for piece in self.pieces.values())
-        return own._replace(cost=cost, subtracts=subtracts, free=free, **renewal)
+        return Contract(shards=holds_collective(grad), free=free, **told)
 
     def finite(self, state: SplittingState) -> Bool[Array, ""]:
         return _tree.all_finite((state.position, state.momentum))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Lock
@@ -16,8 +17,10 @@ from jaxtyping import PyTree
 from .. import _checks
 from .._frames import without_frames
 from .._functions import must_take
+from .._types import Kernel
 from ..checkpoint import contents, fingerprint, shapes
 from ..collective import Shard, leading_axis
+from ..contract import Contract
 
 _STREAM_BYTES = 16 * 2**20
 _MAX_BATCHES = 64
@@ -211,6 +214,46 @@ def as_arrays(batch: PyTree) -> PyTree:
     batch = without_frames("data", batch)
     known = lambda x: isinstance(x, np.ndarray | jax.Array) or not hasattr(x, "__array__")
     return jax.tree.map(lambda x: x if known(x) else np.asarray(x), batch)
+
+
+def check_stream(
+    source: Resident | Stream, contract: Contract, kernel: Kernel, alike: bool
+) -> None:
+    """Raise unless a kernel may be given the data as they come; warn of what it makes of them."""
+    if not isinstance(source, Stream):
+        if contract.stands_for is not None and (source.num_items or 0) < contract.stands_for:
+            warnings.warn(
+                f"data are {source.num_items} items that stand for {contract.stands_for} "
+                "(Given), the same ones in every step: let data be an iterator of batches, or a "
+                "function i -> batch",
+                stacklevel=3,
+            )
+        return
+    if not contract.streams:
+        raise TypeError(
+            "data is streamed, which needs the batcher Given(total), or a kernel that says "
+            f"`streams`: {type(kernel).__name__} would take each batch for all of it (a draw that "
+            "reads no data is draw(..., streams=True))"
+        )
+    if source.of_passes and contract.subtracts:
+        raise ValueError(
+            "data must be independent batches where their noise is subtracted, as that of a pass "
+            "adds up to nearly nothing: give a function of the step, or iter(...) of such batches"
+        )
+    if not alike:
+        warnings.warn(
+            "all chains take the same batches of a stream and are not independent: R-hat and "
+            "pooled standard errors are too optimistic; say share_batch=True if that is meant",
+            stacklevel=3,
+        )
+    if contract.moves > 1:
+        name, moves = type(kernel).__name__, contract.moves
+        warnings.warn(
+            f"{name} moves {moves} times by each batch of the stream: its noise widens variances "
+            f"up to {moves} times as much as that of steps with a batch each, such as those of "
+            "sample(..., thin=)",
+            stacklevel=3,
+        )
 
 
 def data_fingerprint(source: Resident | Stream) -> dict[str, str]:
