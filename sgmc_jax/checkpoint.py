@@ -193,7 +193,7 @@ def _scramble(x: Any) -> Any:
 
 def _texts(part: Any) -> Iterator[str]:
     leaves, structure = jax.tree.flatten(part)
-    yield from structure_texts(structure)
+    yield "\n".join(structure_texts(structure))
     for leaf in leaves:
         yield "\n"
         if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):

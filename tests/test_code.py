@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from sgmc_jax import FunctionModel, Minibatch, Uniform, gibbs, sample, sgld
+from sgmc_jax.checkpoint import fingerprint
 from sgmc_jax.models import LogisticRegression
 from sgmc_jax.runner.code import code_of
 
@@ -119,6 +120,11 @@ def test_a_callable_with_attributes_of_a_partial_is_itself(make):
     """Another density was sampled, that of what it had for its `func`."""
     function = make(lambda x: -0.5 * x**2)
     assert FunctionModel(function).logprior(3.0) == function(3.0)
+
+
+def test_static_fields_are_told_apart_wherever_one_ends():
+    kernels = [Law(1.0, fixed) for fixed in (("1", "12"), ("11", "2"), ("112",))]
+    assert len({fingerprint(kernel=kernel)["kernel"] for kernel in kernels}) == 3
 
 
 HASHED = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
@@ -116,7 +117,8 @@ class EmpiricalFisher(Wrapper):
             raise ValueError(f"decay must be at most 1, got {np.asarray(self.decay)}")
 
     def init(self, key: Key, position: Position, data: Data) -> FisherState:
-        covariance = jax.tree.map(jnp.zeros_like, self._pulled(position, position))
+        like = position if self.pull is None else self.pull(position, position)
+        covariance = jax.tree.map(jnp.zeros_like, like)
         if self.full:
             shape = (_tree.size(covariance),) * 2
             covariance = jnp.zeros(shape, jnp.result_type(*jax.tree.leaves(covariance)))
@@ -129,7 +131,8 @@ class EmpiricalFisher(Wrapper):
         batch, inner = self.inner.draw(key, estate.inner, data)
         estimate = self.inner.on(batch, position)._replace(covariance=estate.covariance)
         terms = self.inner.per_item(batch, position)
-        terms = jax.vmap(lambda term: self._pulled(position, term))(terms)
+        if self.pull is not None:
+            terms = jax.vmap(partial(self.pull, position))(terms)
         covariance = self.inner.covariance(batch, terms, self.full)
         gap = jax.tree.map(jnp.subtract, covariance, estate.covariance)
         count = estate.count + 1
@@ -146,6 +149,3 @@ class EmpiricalFisher(Wrapper):
         self, key: Key, estate: FisherState, position: Position, data: Data
     ) -> FisherState:
         return estate._replace(inner=self.inner.retarget(key, estate.inner, position, data))
-
-    def _pulled(self, position: Position, gradient: PyTree) -> PyTree:
-        return gradient if self.pull is None else self.pull(position, gradient)
