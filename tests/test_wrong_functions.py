@@ -157,6 +157,16 @@ def summand(prior, term, kernel=scir, position=ZERO):
     return lambda: trace(kernel(counts, 0.1), position)
 
 
+class Truths(Allocation):
+    """Of weights that are truths, which tell the items that count, `@` is whether any does."""
+
+    def draw(self, key, position, items, previous):
+        return jnp.arange(len(items)) % 2
+
+    def counts(self, items, allocations, weight):
+        return weight @ (allocations[:, None] == jnp.arange(2))
+
+
 def allocated(allocate, estimator=MinibatchCounts):
     return lambda: trace(scir(estimator(allocate, 1.0, Uniform(5)), 0.1))
 
@@ -204,6 +214,11 @@ SUMS = [
         f"allocate {LIKE}the position",
     ),
     Case("allocation", allocated(OneCount()), f"counts of OneCount {LIKE}the position"),
+    Case(
+        "products of truths",
+        allocated(Truths(), TableCounts),
+        r"counts of Truths must be numbers, got bool\(2,\): a product of truths",
+    ),
     Case("expect", anchored(lambda x, z: jnp.ones(1)), f"expect {LIKE}the position"),
     Case("expect tree", anchored(lambda x, z: [jnp.ones(2)]), f"expect {LIKE}the position"),
     Case("expect nothing", anchored(None), "expect must be a function of .*NoneType"),

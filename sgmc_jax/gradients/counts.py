@@ -75,6 +75,11 @@ class Counts(OfLatents):
         weight = weight if whole else weight.astype(dtype)
         counts = self.allocation.counts(items, allocations, weight)
         _returned.like(self.allocation.name, counts, position, "the position")
+        if any(jnp.result_type(leaf) == jnp.bool_ for leaf in jax.tree.leaves(counts)):
+            raise TypeError(
+                f"{self.allocation.name} must be numbers, got {_returned.describe(counts)}: a "
+                "product of truths, as weights may be, counts nothing"
+            )
         return jax.tree.map(lambda x: x.astype(dtype), counts)
 
 
