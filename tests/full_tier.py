@@ -551,6 +551,12 @@ _TESTS = {
         test_three_states
     """,
     "models/test_lda.py": """
+        test_a_vocabulary_that_the_type_of_its_words_does_not_hold[int16-40000-collapsed]
+        test_a_vocabulary_that_the_type_of_its_words_does_not_hold[int16-40000-gibbs]
+        test_a_vocabulary_that_the_type_of_its_words_does_not_hold[int8-128-counts]
+        test_a_vocabulary_that_the_type_of_its_words_does_not_hold[int8-128-gibbs]
+        test_a_vocabulary_that_the_type_of_its_words_does_not_hold[uint8-256-collapsed]
+        test_a_vocabulary_that_the_type_of_its_words_does_not_hold[uint8-256-counts]
         test_a_burn_in_is_of_the_sweeps_before_the_first_that_counts[0-1]
         test_a_burn_in_is_of_the_sweeps_before_the_first_that_counts[0-2]
         test_a_burn_in_is_of_the_sweeps_before_the_first_that_counts[2-3]

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int
 from .._types import Data, Empty, Kernel, Key, Position, as_keys
 from ..contract import Contract
 from ..random.gamma import log_gamma
+from ._sweep import wide_enough
 from ._topics import DocumentTopics
 
 
@@ -82,7 +83,8 @@ class CollapsedGibbs(_Gibbs):
         alpha, beta = prior.alpha.astype(dtype), prior.beta.astype(dtype)
         real = data.ravel() >= 0
         places = jnp.argsort(~real)  # those of words, in order, then those of padding
-        words, olds = jnp.ravel(data)[places], state.topics.ravel()[places]
+        words = wide_enough(data, prior.vocabulary).ravel()[places]
+        olds = state.topics.ravel()[places]
         documents = places // data.shape[1]
         marks = jax.random.uniform(as_keys(key).noise, data.shape, dtype).ravel()[places]
         before = jnp.sum(state.topics[:, :, None] == each, axis=1, dtype=dtype)

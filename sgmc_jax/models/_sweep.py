@@ -39,7 +39,7 @@ def sweep(
         topics: the topics to begin with; -1 for none yet, which leaves the word out of the counts.
         own: what to subtract from a word's weight in the topic that it has, if anything.
     """
-    words, topics = jnp.asarray(words), jnp.asarray(topics)  # of the host, outside of jit
+    words, topics = wide_enough(words, len(weights)), jnp.asarray(topics)
     num, length = words.shape
     num_groups = max(1, -(-num // lanes))
     rows = jnp.argsort(-jnp.sum(words >= 0, axis=1)).astype(jnp.uint32)
@@ -56,6 +56,14 @@ def sweep(
     )
     swept = swept.transpose(0, 2, 1).reshape(-1, length)
     return topics.at[rows].set(swept, mode="drop", unique_indices=True)
+
+
+def wide_enough(words: Integer[Array | np.ndarray, "*n"], vocabulary: int) -> Integer[Array, "*n"]:
+    """Word indices in a dtype that holds the size of the vocabulary, and -1, too: with bytes or
+    short numbers it would be another number, and no word one of the vocabulary."""
+    words = jnp.asarray(words)
+    held = jnp.iinfo(words.dtype)
+    return words if held.min < 0 and vocabulary <= held.max else words.astype(jnp.int32)
 
 
 def relative_weights(log_topics: Float[Array, "k v"]) -> Float[Array, "v k"]:
@@ -113,6 +121,7 @@ def word_counts(
     If that is a truth they are whole numbers: one more than 2^24 is 2^24 in float32. Other ones are
     NaN if a word is out of the vocabulary, as in a later batch of a stream it may be.
     """
+    words = wide_enough(words, vocabulary)
     known, cell = words < vocabulary, topics.astype(jnp.int32) * vocabulary + words
     cell = jnp.where((words >= 0) & known & (cell >= 0), cell, num_topics * vocabulary)
     spread = jnp.broadcast_to(weight[:, None], words.shape)

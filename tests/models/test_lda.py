@@ -261,6 +261,22 @@ def test_perplexity_of_topics_of_any_scale_and_of_words_that_none_has():
             lda.perplexity(KEY, wrong, DOCUMENTS)
 
 
+@pytest.mark.parametrize("name", ["gibbs", "collapsed", "counts"])
+@pytest.mark.parametrize("dtype, vocabulary", [("uint8", 256), ("int8", 128), ("int16", 40_000)])
+def test_a_vocabulary_that_the_type_of_its_words_does_not_hold(name, dtype, vocabulary):
+    """Its size was 0, or negative, and no word one of it: the chain had the law of the prior."""
+    lda = LDA(num_topics=2, vocabulary=vocabulary, alpha=0.5, beta=0.5)
+    words = np.random.default_rng(0).integers(97, 123, (4, 10))
+    make = {"counts": lambda: scir(lda.counts(Uniform(2)), 0.5)}
+    kernel = make.get(name, getattr(lda, name))()
+    args = {"num_steps": 3, "record": lambda state, info: jnp.argmax(state.position, axis=1)}
+    start = jnp.zeros((2, vocabulary))
+    wide, narrow = (
+        sample(KEY, kernel, start, words.astype(each), **args).trace for each in ("int32", dtype)
+    )
+    np.testing.assert_array_equal(narrow, wide)
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 def test_words_of_any_whole_type_are_those_words(dtype):
     """Of documents as long as each other, which need no padding."""
