@@ -65,13 +65,18 @@ class Family(eqx.Module):
             items: n items.
             weights: (K, n), usually a one-hot assignment; 0 for padding.
         """
-        each = jax.vmap(self.item_statistics)(items)
+        each = jax.vmap(self._own_statistics)(items)
         sums = lambda x: jnp.tensordot(weights.astype(x.dtype), x, 1, precision="highest")
         return jax.tree.map(sums, each)
 
     @abstractmethod
     def item_statistics(self, item: PyTree) -> Any:
         """The statistics of one item, without a leading axis: to add, or to subtract."""
+
+    def _own_statistics(self, item: PyTree) -> Any:
+        """`item_statistics` in dtypes that hold sums and signs: those of truths, or of bytes, such
+        as items may be made of, would be truths, or wrap around."""
+        return jax.tree.map(wide, self.item_statistics(item))
 
     @abstractmethod
     def draw(self, key: Any, stats: Any) -> Any:
@@ -95,7 +100,7 @@ class Family(eqx.Module):
 
         By default what the item adds to the log marginals, of which large ones cancel in float32.
         """
-        joined = optax.tree.add(predictive, self.item_statistics(item))
+        joined = optax.tree.add(predictive, self._own_statistics(item))
         gain = self.log_marginal(joined) - self.log_marginal(predictive)
         return gain + self.log_base(jax.tree.map(lambda x: jnp.asarray(x)[None], item))
 
@@ -124,7 +129,7 @@ class Family(eqx.Module):
         def leaf(s: Num[Array, "1 *d"], x: Num[Array, "*d"]) -> Num[Array, "1 *d"]:
             return jnp.where(count > 0, s + sign * x, 0).astype(s.dtype)
 
-        return jax.tree.map(leaf, stats, self.item_statistics(item))
+        return jax.tree.map(leaf, stats, self._own_statistics(item))
 
     def move(
         self,
@@ -150,7 +155,7 @@ class Family(eqx.Module):
 
     def zero_statistics(self, capacity: int, item: PyTree) -> Any:
         """The statistics of `capacity` empty clusters of items such as `item`."""
-        one = jax.eval_shape(self.item_statistics, item)
+        one = jax.eval_shape(self._own_statistics, item)
         return jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), one)
 
     def loglik(self, params: Any, items: PyTree) -> Float[Array, "k n"]:
@@ -236,6 +241,15 @@ class LocatedFamily(Family):
     def _centred(self, x: Float[Array, "*n d"]) -> Float[Array, "*n d"]:
         """Rows or items less the centre."""
         return x - self.centre.astype(x.dtype)
+
+
+def wide(x: Any) -> Num[Array, "..."]:
+    """Truths and short whole numbers as whole numbers of 32 bits; others as they are."""
+    x = jnp.asarray(x)
+    short = jnp.issubdtype(x.dtype, jnp.bool_) or (
+        jnp.issubdtype(x.dtype, jnp.integer) and x.dtype.itemsize < 4
+    )
+    return x.astype(jnp.int32) if short else x
 
 
 def gained_less_lost(
