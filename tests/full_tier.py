@@ -552,6 +552,7 @@ _TESTS = {
     """,
     "models/test_lda.py": """
         test_a_vocabulary_that_the_type_of_its_words_does_not_hold[int16-40000-collapsed]
+        test_a_vocabulary_that_the_type_of_its_words_does_not_hold[int16-40000-counts]
         test_a_vocabulary_that_the_type_of_its_words_does_not_hold[int16-40000-gibbs]
         test_a_vocabulary_that_the_type_of_its_words_does_not_hold[int8-128-counts]
         test_a_vocabulary_that_the_type_of_its_words_does_not_hold[int8-128-gibbs]

@@ -465,7 +465,14 @@ def test_an_iterator_is_taken_for_no_tree():
         sample(KEY, kernel, jnp.zeros(DIM), (X[i : i + 8] for i in range(9)), num_steps=4)
 
 
-@pytest.mark.parametrize("wrap", [lambda k: k, lambda k: thin(k, 2), lambda k: cycle(k, k)])
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda k: cycle(k, k),
+        pytest.param(lambda k: k, marks=pytest.mark.full),
+        pytest.param(lambda k: thin(k, 2), marks=pytest.mark.full),
+    ],
+)
 def test_one_batch_for_all_steps_is_warned_of(wrap):
     """Its rows would be taken for all of the items in every step."""
     kernel = wrap(sgld(AllReduce(Minibatch(RIDGE, Given(N))), 1e-4))
