@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree, Shaped, UInt32
 
-from ._structure import structure_texts, text_of
+from ._structure import spelled, structure_texts, text_of
 from ._version import versions
 
 try:
@@ -192,7 +192,7 @@ def _scramble(x: Any) -> Any:
 
 
 def _texts(part: Any) -> Iterator[str]:
-    leaves, structure = jax.tree.flatten(part)
+    leaves, structure = jax.tree.flatten(spelled(part))
     yield "\n".join(structure_texts(structure))
     for leaf in leaves:
         yield "\n"

@@ -165,8 +165,8 @@ class Run(eqx.Module):
             raise ValueError("later must keep what this run kept, but their draws differ")
         if self.made_with is not None and not self.made_with.agrees(later.made_with):
             warnings.warn(
-                "later was made with another estimator or other data than this run, or is one of "
-                "another kind of kernel: the draws may be of two laws",
+                "later was made with another estimator or other data than this run: the draws may "
+                "be of two laws",
                 stacklevel=2,
             )
         joined = jax.tree.map(lambda x, y: _joined(x, y, axis, grown), first, second)

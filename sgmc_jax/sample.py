@@ -201,7 +201,7 @@ def sample(
     if position is None and isinstance(source, Resident):
         start = Start(one.starter(source.first), position_axis, num_chains, roots.init, impl)
     contract = one.contract(start.one)
-    check_stream(source, contract, kernel, alike=share_batch or (start.num_chains or 1) == 1)
+    check_stream(source, contract, kernel, num_steps, share_batch or (start.num_chains or 1) == 1)
     over, size = _placed(engine, contract, source)
     plan = Plan(
         record=record_position if record is None else record,

@@ -5,6 +5,7 @@ import operator
 import os
 import subprocess
 import sys
+from collections import OrderedDict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,20 @@ def with_a_cached_property(factor):
     return kind()
 
 
+def a_class_with(method):
+    kind = a_class(1.0)
+    kind.method = method
+    return kind
+
+
+class OwnFrame:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def to_numpy(self, needed):
+        raise AssertionError
+
+
 CAPTURED = {
     "leaf": Law,
     "array": lambda scale: Law(jnp.full(3, scale)),
@@ -70,6 +85,8 @@ CAPTURED = {
     "name of an argument": lambda scale: functools.partial(max, **{f"a{scale}": 1}),
     "getter": lambda scale: operator.attrgetter(f"a{scale}"),
     "fraction": lambda scale: Fraction(scale),
+    "jitted method": lambda scale: a_class_with(jax.jit(lambda self, x: scale * x)),
+    "frame of a user's own": lambda scale: OwnFrame(scale),
     "frame": lambda scale: pd.DataFrame({"a": [scale, 0.0]}),
 }
 
@@ -122,9 +139,29 @@ def test_a_callable_with_attributes_of_a_partial_is_itself(make):
     assert FunctionModel(function).logprior(3.0) == function(3.0)
 
 
-def test_static_fields_are_told_apart_wherever_one_ends():
-    kernels = [Law(1.0, fixed) for fixed in (("1", "12"), ("11", "2"), ("112",))]
-    assert len({fingerprint(kernel=kernel)["kernel"] for kernel in kernels}) == 3
+class Pair:
+    """A pytree of a user's own, of two static numbers."""
+
+    def __init__(self, *numbers):
+        self.numbers = numbers
+
+
+jax.tree_util.register_pytree_node(Pair, lambda x: ((), x.numbers), lambda own, _: Pair(*own))
+ALIKE = {
+    "where one ends": [Law(1.0, ("1", "12")), Law(1.0, ("11", "2")), Law(1.0, ("112",))],
+    "what holds them": [Law(1.0, (1,)), Law(1.0, frozenset([1])), Law(1.0, ((1,),)), Law(1.0, 1)],
+    "which is empty": [Law(1.0, ()), Law(1.0, None), Law(1.0, ((), ()))],
+    "their order": [Pair(2, 3), Pair(3, 2)],
+    "their names": [OrderedDict(a=1, b=2), OrderedDict(b=1, a=2)],
+    "the parts of laws": [dist.Normal(2.0, 1.0), dist.Normal(1.0, 2.0)],
+}
+
+
+@pytest.mark.parametrize("what", ALIKE)
+def test_trees_that_differ_in_what_is_static_are_told_apart(what):
+    trees = ALIKE[what]
+    assert len({fingerprint(tree=tree)["tree"] for tree in trees}) == len(trees)
+    assert len({tuple(code_of(lambda x, tree=tree: tree)) for tree in trees}) == len(trees)
 
 
 HASHED = """
@@ -135,6 +172,10 @@ from sgmc_jax.runner.code import code_of
 
 class Own(Model):
     prior: dist.Distribution
+    others: object = (
+        *(dist.Gamma(2.0, 3.0), dist.Beta(2.0, 3.0), dist.StudentT(3.0, 1.0, 2.0)),
+        dist.Normal(jnp.zeros(2), 1.0).to_event(1),
+    )
 
     def logprior(self, x):
         return self.prior.log_prob(x)
@@ -144,7 +185,9 @@ class Own(Model):
 
 kernel, other = (sgld(Minibatch(Own(dist.Normal(0.0, s)), Uniform(3)), 0.1) for s in (1.0, 2.0))
 assert fingerprint(kernel=kernel) != fingerprint(kernel=other)
-print(fingerprint(kernel=kernel), code_of(lambda x: kernel))
+print(fingerprint(kernel=kernel), code_of(lambda x: kernel), code_of(kernel))
+functions = {abs, len, (lambda x: x), (lambda x: 2 * x)}
+print(code_of(lambda x: functions))
 """
 
 

@@ -217,7 +217,7 @@ SUMS = [
     Case(
         "products of truths",
         allocated(Truths(), TableCounts),
-        r"counts of Truths must be numbers, got bool\(2,\): a product of truths",
+        r"counts of Truths must be numbers, got bool\(2,\): where weights are truths",
     ),
     Case("expect", anchored(lambda x, z: jnp.ones(1)), f"expect {LIKE}the position"),
     Case("expect tree", anchored(lambda x, z: [jnp.ones(2)]), f"expect {LIKE}the position"),

@@ -244,12 +244,12 @@ class LocatedFamily(Family):
 
 
 def wide(x: Any) -> Num[Array, "..."]:
-    """Truths and short whole numbers as whole numbers of 32 bits; others as they are."""
+    """Truths, and whole numbers that are short or have no sign, as ones of 32 bits or more with a
+    sign; others as they are."""
     x = jnp.asarray(x)
-    short = jnp.issubdtype(x.dtype, jnp.bool_) or (
-        jnp.issubdtype(x.dtype, jnp.integer) and x.dtype.itemsize < 4
-    )
-    return x.astype(jnp.int32) if short else x
+    if not (jnp.issubdtype(x.dtype, jnp.bool_) or jnp.issubdtype(x.dtype, jnp.integer)):
+        return x
+    return x.astype(jnp.int64 if x.dtype.itemsize > 4 else jnp.int32)
 
 
 def gained_less_lost(

@@ -77,8 +77,8 @@ class Counts(OfLatents):
         _returned.like(self.allocation.name, counts, position, "the position")
         if any(jnp.result_type(leaf) == jnp.bool_ for leaf in jax.tree.leaves(counts)):
             raise TypeError(
-                f"{self.allocation.name} must be numbers, got {_returned.describe(counts)}: a "
-                "product of truths, as weights may be, counts nothing"
+                f"{self.allocation.name} must be numbers, got {_returned.describe(counts)}: where "
+                "weights are truths, a product of truths with them is one"
             )
         return jax.tree.map(lambda x: x.astype(dtype), counts)
 

@@ -59,8 +59,8 @@ def sweep(
 
 
 def wide_enough(words: Integer[Array | np.ndarray, "*n"], vocabulary: int) -> Integer[Array, "*n"]:
-    """Word indices in a dtype that holds the size of the vocabulary, and -1, too: with bytes or
-    short numbers it would be another number, and no word one of the vocabulary."""
+    """Word indices in a dtype that holds the size of the vocabulary too, and -1: in bytes 256 is 0,
+    and no word below it."""
     words = jnp.asarray(words)
     held = jnp.iinfo(words.dtype)
     return words if held.min < 0 and vocabulary <= held.max else words.astype(jnp.int32)

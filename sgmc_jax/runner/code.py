@@ -17,11 +17,13 @@ from fractions import Fraction
 from types import CodeType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from .._structure import inside, structure_texts
+from .._structure import inside, spelled, structure_texts, text_of
 from ..checkpoint import contents
 
 # of these the version may change between two runs: their functions are known by name
@@ -98,23 +100,23 @@ def _of_object(x: Any, seen: dict[int, Any]) -> Iterator[str]:
     elif isinstance(x, tuple | list | deque):
         parts = x
     elif isinstance(x, set | frozenset):
-        parts = sorted(map(repr, x))  # in no order of their own
+        parts = sorted(map(text_of, x))  # in no order of their own
     elif isinstance(x, dict):
         parts = (*x.keys(), *x.values())
     elif isinstance(x, type):
         parts = () if _is_known(x) else _of_class(x)
     elif isinstance(x, _BY_TEXT):
         parts = (repr(x),)
+    elif isinstance(x, jnp.ufunc):
+        parts = (getattr(x, "__name__", ""),)
     elif not jax.tree_util.all_leaves([x]):  # a Module or a distribution, say
-        leaves, structure = jax.tree.flatten(x)
+        leaves, structure = jax.tree.flatten(spelled(x))
         parts = (*structure_texts(structure), *_static(structure), *leaves)
     elif hasattr(x, "__code__"):
         yield from _of_function(x, seen)
         return
-    elif hasattr(x, "to_numpy"):  # a frame, say
-        parts = (np.asarray(x.to_numpy()),)
     else:
-        parts = (*(getattr(x, name, None) for name in _BEHIND), *_state_of(x))
+        parts = (*(getattr(x, name, None) for name in _BEHIND), *_values_of(x), *_state_of(x))
     yield _name(x if isinstance(x, type) else type(x))
     for part in parts:
         yield from _of(part, seen)
@@ -177,11 +179,21 @@ def _of_class(kind: type) -> list[Any]:
     for name in dict.fromkeys(names):
         x = inspect.getattr_static(kind, name)
         x = getattr(x, "fget", getattr(x, "func", getattr(x, "__func__", x)))  # of properties, say
-        if hasattr(x, "__code__"):
-            parts.append(x)
+        if hasattr(x, "__code__") or hasattr(x, "__wrapped__") or isinstance(x, eqx.Module):
+            parts.append(x)  # a method, also one that is jitted
         elif isinstance(x, _CONSTANTS):
             parts += [name, x]
     return parts
+
+
+def _values_of(x: Any) -> list[Any]:
+    """Those of a frame, say, of a package's."""
+    if not (hasattr(x, "to_numpy") and _is_of_package(type(x).__module__)):
+        return []
+    try:
+        return [np.asarray(x.to_numpy())]
+    except Exception:  # of what no array can hold
+        return []
 
 
 def _state_of(x: Any) -> list[Any]:

@@ -217,15 +217,15 @@ def as_arrays(batch: PyTree) -> PyTree:
 
 
 def check_stream(
-    source: Resident | Stream, contract: Contract, kernel: Kernel, alike: bool
+    source: Resident | Stream, contract: Contract, kernel: Kernel, num_steps: int, alike: bool
 ) -> None:
     """Raise unless a kernel may be given the data as they come; warn of what it makes of them."""
     if not isinstance(source, Stream):
-        if contract.stands_for is not None and (source.num_items or 0) < contract.stands_for:
+        total, size = contract.stands_for, source.num_items
+        if total is not None and size is not None and size < total and num_steps > 1:
             warnings.warn(
-                f"data are {source.num_items} items that stand for {contract.stands_for} "
-                "(Given), the same ones in every step: let data be an iterator of batches, or a "
-                "function i -> batch",
+                f"data are {size} items that stand for {total} (Given), the same ones in every "
+                "step: let data be an iterator of batches, or a function i -> batch",
                 stacklevel=3,
             )
         return
