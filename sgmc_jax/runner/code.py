@@ -179,6 +179,8 @@ def _of_class(kind: type) -> list[Any]:
     for name in dict.fromkeys(names):
         x = inspect.getattr_static(kind, name)
         x = getattr(x, "fget", getattr(x, "func", getattr(x, "__func__", x)))  # of properties, say
+        if not hasattr(x, "__code__") and hasattr(seen := getattr(kind, name, None), "__code__"):
+            x = seen  # of what equinox wraps
         if hasattr(x, "__code__") or hasattr(x, "__wrapped__") or isinstance(x, eqx.Module):
             parts.append(x)  # a method, also one that is jitted
         elif isinstance(x, _CONSTANTS):
