@@ -22,8 +22,9 @@ demo: $(VENV)/.experiments  ## the quickstart
 test: $(VENV)/.$(EXTRA)  ## the fast tier, doctests included, and its slowest tests
 	$(PYTEST) -m "not full" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST)
 
-test-all: $(VENV)/.$(EXTRA)  ## every test but combinations of what others test, and the wheel
-	$(PYTEST) -m "not one_device $(BUT)" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST) $(LONG)
+# A test runs the examples of the package, with their annotations checked: they need not run twice.
+test-all: $(VENV)/.$(EXTRA)  ## the fast tier and what takes longer, and the wheel
+	$(PYTEST) --ignore=sgmc_jax -m "not one_device $(BUT)" -n $(WORKERS) --dist worksteal --durations=$(SLOWEST) $(LONG)
 	SGMC_JAX_TEST_DEVICES=1 $(PYTEST) -m "one_device $(BUT)" -n $(WORKERS) tests/enumeration tests/bnp $(LONG)
 	$(MAKE) wheel
 

@@ -49,9 +49,9 @@ import pytest  # noqa: E402
 
 from sgmc_jax.runner.programs import programs  # noqa: E402
 from tests import memory  # noqa: E402
-from tests.full_tier import SLOW_EXAMPLES, SLOW_TESTS  # noqa: E402
+from tests.full_tier import COLLECTED, SLOW_EXAMPLES, SLOW_TESTS  # noqa: E402
 from tests.laws import moments  # noqa: E402
-from tests.long_tier import combinations_of  # noqa: E402
+from tests.long_tier import waiting  # noqa: E402
 
 collect_ignore = ["soak.py", "strip_notebooks.py"]  # programs of their own
 if _devices == "1":  # those that make engines of several as they are read
@@ -71,8 +71,9 @@ else:
     from jax.experimental import enable_x64 as _enable_x64
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """What others of the fast tier test waits for the full tier; what others of that do, longer."""
+    config.stash[COLLECTED] = {item.nodeid.removeprefix("tests/") for item in items}
     for item in items:
         file, _, name = item.nodeid.removeprefix("tests/").partition("::")
         if isinstance(item, pytest.DoctestItem):
@@ -81,7 +82,7 @@ def pytest_collection_modifyitems(items):
             slow = not SLOW_TESTS.get(file, set()).isdisjoint({name, name.split("[")[0]})
         if slow:
             item.add_marker(pytest.mark.full)
-    for item in combinations_of(items):
+    for item in waiting(items):
         item.add_marker(pytest.mark.long)
 
 

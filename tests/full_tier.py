@@ -4,6 +4,11 @@ The fast tier keeps one law of every sampler, estimator, space, family and proce
 runs them.
 """
 
+import pytest
+
+# which tests of which files pytest has read, those of other tiers too
+COLLECTED = pytest.StashKey[set[str]]()
+
 # examples of public names
 SLOW_EXAMPLES = frozenset(
     """

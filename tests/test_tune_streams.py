@@ -97,6 +97,7 @@ def test_the_noise_of_small_batches_is_brought_down():
 
 
 @pytest.mark.full
+@pytest.mark.at_length
 def test_the_noise_of_the_sample_taken_for_that_of_all_items_is_seen(monkeypatch):
     honest = noise.noise_of_batches
 
