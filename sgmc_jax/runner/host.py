@@ -250,6 +250,8 @@ def _stopped_message(host: Host, stopped: np.ndarray) -> str:
     names = host.chains.layout.axes[:-1] or ("chain",)
     first = ", ".join(f"{name} {i}" for name, i in zip(names, where, strict=True))
     why = ": its step size may be too large"
+    if host.chains.capacity is not None:  # a kernel of items and slots, of which few have one
+        why = ": an item may be outside of its law, in this precision, or a step size too large"
     if flat[where] < host.origin:
         why = " of an earlier run, and stays so: give its position as a start"
     elif isinstance(host.source, Stream):  # of which the first batch alone has been looked at
