@@ -10,6 +10,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 # tables whose rows take seconds each, by their files
 _TABLES = {
+    "bnp/test_broken_parameters.py": """
+        test_an_item_without_a_law_stops_the_chain
+        test_the_chain_stops
+    """,
     "bnp/test_padding.py": """
         test_how_long_the_padding_is
         test_what_fills_the_padding
@@ -208,6 +212,15 @@ _TABLES = {
     """,
     "random/test_poisson.py": """
         test_law_with_many_draws
+    """,
+    "test_advice.py": """
+        test_the_excess_of_the_temperature
+    """,
+    "test_chains_at_once.py": """
+        test_groups_are_all
+    """,
+    "test_notebooks.py": """
+        test_it_runs_at_a_small_size
     """,
     "test_properties.py": """
         test_a_position_is_any_tree
