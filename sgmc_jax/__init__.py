@@ -1,6 +1,7 @@
 """Scalable Bayesian sampling in JAX: pure kernels as (init, step) pairs over pytrees."""
 
 from . import bijectors, bnp, directional, evaluation, models, pictures, random, special, tune
+from ._compiler import reduce_rightly
 from ._estimators import BatchEstimator, Estimate, Estimator
 from ._types import Kernel, Keys, as_keys
 from ._version import VERSION
@@ -83,6 +84,8 @@ from .splitting import Splitting
 from .summary import Summary
 from .transformed import Transformed
 from .tune import find_mode, full_pass, whiten
+
+reduce_rightly()  # nothing has been compiled yet
 
 __all__ = [
     "SAGA",

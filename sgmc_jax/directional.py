@@ -101,7 +101,7 @@ def bingham_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, "..."]:
             f"matrix must end in two axes as long as x's last, got shape {matrix.shape} for x of "
             f"shape {x.shape}"
         )
-    return jnp.sum(x * jnp.sum(matrix * x[..., None, :], axis=-1), axis=-1)
+    return jnp.einsum("...i,...ij,...j->...", x, matrix, x, precision="highest")
 
 
 def matrix_langevin_log_prob(x: ArrayLike, matrix: ArrayLike) -> Float[Array, "..."]:

@@ -268,7 +268,8 @@ def log_negative_binomial(
     many = (k > _FROM) & ~far
     front = log_rising_factorial(jnp.where(many, k, 1) + 1, n - 1) - jax.lax.lgamma(n)
     few = front - n * jnp.log1p(1 / rate) - k * jnp.log1p(rate)
-    return jnp.where(far, near, jnp.where(many, few, plain - jax.lax.lgamma(k + 1)))
+    factorial = jnp.where(k > 1, jax.lax.lgamma(k + 1), 0.0)  # of 1 it would be rounded
+    return jnp.where(far, near, jnp.where(many, few, plain - factorial))
 
 
 def deviance(x: Float[Array, "..."], mean: Float[Array, "..."]) -> Float[Array, "..."]:

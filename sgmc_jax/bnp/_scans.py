@@ -205,6 +205,13 @@ class OnlineEM(RandomScan):
     def _averaged(
         self, own: Summing, count: Any, before: SliceSums, shard: Shard, batch: Batch, move: Move
     ) -> SliceSums:
+        if not all(
+            jnp.issubdtype(x.dtype, jnp.inexact) for x in jax.tree.leaves(before.statistics)
+        ):
+            raise TypeError(
+                "warm_start averages statistics, which must be floating then, got "
+                f"{jax.tree.map(lambda x: str(x.dtype), before.statistics)} of item_statistics"
+            )
         # padding of a batch has logits like a point, but no weight
         expected = jax.nn.softmax(move.logits, axis=0) * batch.real
         sums = expected.sum(1), own.family.statistics(batch.items, expected)

@@ -10,6 +10,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int, PyTree
 
+from .. import _checks
 from .._compiler import quick_jit
 from .._frames import without_frames
 from ..arrays import product
@@ -115,7 +116,8 @@ def predictive(
             f"positions must have a label for each of {leading_axis(data)} items of data, got "
             f"shape {labels.shape}"
         )
-    for some in (data, items):
+    for name, some in (("data", data), ("items", items)):
+        _checks.arrays(name, some)
         family.check(some)
     draws = label_draws(positions)
     capacity = _padded(int(draws.max()) + 2)  # the last is for an item by itself

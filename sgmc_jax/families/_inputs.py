@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 from .. import _checks
 from ..arrays import real_array
 
+_MOST_LOST = 0.05  # of a log probability, to rounding
+
 
 def vector(name: str, value: Any, dim: int | None) -> Float[Array, " d"]:
     """A vector of size `dim`; a number stands for a constant one, of size 1 if `dim` is None."""
@@ -106,7 +108,7 @@ def check_precision(data: Any) -> None:
 
 
 def check_counts(data: Any, dim: int) -> None:
-    """Raise unless the data are rows of `dim` counts."""
+    """Raise unless the data are rows of `dim` counts, and warn of such as a dtype does not hold."""
     check_rows(data, dim)
     if not _checks.is_concrete(data):
         return
@@ -115,3 +117,14 @@ def check_counts(data: Any, dim: int) -> None:
         raise ValueError(f"data must be counts, got a negative number, {data.min()}")
     if not np.issubdtype(data.dtype, np.integer) and np.any(data != np.floor(data)):
         raise ValueError(f"data must be counts, got a fraction, {data[data != np.floor(data)][0]}")
+    if not data.size:
+        return
+    dtype, totals = real_array(data[:1]).dtype, data.reshape(len(data), -1).sum(1, dtype=np.float64)
+    lost = float(jnp.finfo(dtype).eps) * totals.max() * np.log(max(data.max(), 1))
+    if lost > _MOST_LOST:
+        warnings.warn(
+            f"data are counts so large that the log probability of a row, given parameters, has an "
+            f"error of some {lost:.2g} in {dtype}: run in double precision "
+            "(jax_enable_x64), or, for a mixture, by collapsed_mixture, which draws no parameters",
+            stacklevel=2,
+        )

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from ..arrays import product
 from ..random import log_gamma
-from ..special import log_rising_factorial
+from ..special import log_negative_binomial, log_rising_factorial
 from ._from_data import items_of, shared_concentration
 from ._inputs import check_counts, positive_vector, row, rows
 from ._moments import CountVectors, FirstMoments
@@ -127,9 +127,13 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
         return Dirichlets(cast(self, stats.total).concentration + stats.total)
 
     def log_predictive_of(self, predictive: Dirichlets, item: Any) -> Float[Array, " k"]:
+        # negative binomial counts of one rate are Dirichlet-multinomial given their sum; here they
+        # sum to it on average, so that large terms do not cancel
         concentration = predictive.concentration
-        x = row(item, self.size).astype(concentration.dtype)
-        return log_ratio(concentration, x) + self.log_base(x[None])
+        x, all_ = row(item, self.size).astype(concentration.dtype), concentration.sum(-1)
+        rate = all_ / jnp.maximum(x.sum(), 1)
+        terms = log_negative_binomial(x, concentration, rate[:, None]).sum(-1)
+        return terms - log_negative_binomial(x.sum(), all_, rate)
 
     def check(self, data: Any) -> None:
         check_counts(data, self.size)

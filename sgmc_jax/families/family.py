@@ -74,8 +74,8 @@ class Family(eqx.Module):
         """The statistics of one item, without a leading axis: to add, or to subtract."""
 
     def _own_statistics(self, item: PyTree) -> Any:
-        """`item_statistics` in dtypes that hold sums and signs: those of truths, or of bytes, such
-        as items may be made of, would be truths, or wrap around."""
+        """`item_statistics` in dtypes that hold sums and signs: those of truths, bytes or
+        half precision, as items may be, would be truths, wrap around or stand still."""
         return jax.tree.map(wide, self.item_statistics(item))
 
     @abstractmethod
@@ -244,11 +244,11 @@ class LocatedFamily(Family):
 
 
 def wide(x: Any) -> Num[Array, "..."]:
-    """Truths, and whole numbers that are short or have no sign, as ones of 32 bits or more with a
-    sign; others as they are."""
+    """Truths, and numbers that are short or have no sign, as ones of 32 bits or more with a sign;
+    others as they are."""
     x = jnp.asarray(x)
-    if not (jnp.issubdtype(x.dtype, jnp.bool_) or jnp.issubdtype(x.dtype, jnp.integer)):
-        return x
+    if jnp.issubdtype(x.dtype, jnp.inexact):
+        return x.astype(jnp.promote_types(x.dtype, jnp.float32))
     return x.astype(jnp.int64 if x.dtype.itemsize > 4 else jnp.int32)
 
 

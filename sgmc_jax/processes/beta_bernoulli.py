@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import betaln
+from jax.scipy.special import betaln, gammaln
 from jaxtyping import Array, Float, Int
 
 from .._checks import certainly
@@ -56,11 +56,15 @@ class BetaBernoulli(FeatureProcess):
     def log_column(
         self, concentration: Float[Array, ""], counts: Int[Array, " k"], num_items: Any
     ) -> Float[Array, " k"]:
-        """log B(m, n - m + c) - log B(m, n - m + 1), by products of m factors or of c - 1."""
+        """log B(m, n - m + c) - log B(m, n - m + 1), by products of m factors or of c - 1.
+
+        Of a column that all items have log n B(n, c), where 1 + (c - 1) would have lost a small c.
+        """
         c, rest = concentration, num_items - counts
+        of_all = jnp.log(num_items) + gammaln(c) - log_rising_factorial(num_items, c)
         by_c = log_rising_factorial(rest + 1, c - 1) - log_rising_factorial(num_items + 1, c - 1)
         by_m = log_rising_factorial(rest + 1, counts) - log_rising_factorial(rest + c, counts)
-        return jnp.where(counts < c - 1, by_m, by_c)
+        return jnp.where((rest == 0) & (c < 1), of_all, jnp.where(counts < c - 1, by_m, by_c))
 
     def log_base(self, counts: Int[Array, " k"], num_items: Any) -> Float[Array, " k"]:
         """log B(m, n - m + 1)."""

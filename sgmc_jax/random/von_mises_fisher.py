@@ -159,5 +159,6 @@ def _turn(y, mean):
     """The reflection, or minus it, that takes the first axis to `mean`; neither cancels."""
     sign = jnp.where(mean[..., :1] < 0, -1, 1).astype(mean.dtype)
     normal_vector = mean.at[..., :1].add(sign)
-    along = jnp.sum(normal_vector * y, axis=-1, keepdims=True) / (1 + jnp.abs(mean[..., :1]))
+    along = jnp.einsum("...i,...i->...", normal_vector, y, precision="highest")[..., None]
+    along = along / (1 + jnp.abs(mean[..., :1]))
     return sign * (along * normal_vector - y)

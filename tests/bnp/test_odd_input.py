@@ -32,6 +32,7 @@ from sgmc_jax.bnp import (
     NormalInverseWishart,
     NormalKnownCovariance,
     bondesson,
+    collapsed_hdp,
     hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
@@ -123,6 +124,16 @@ def test_the_sums_of_an_emptied_cluster_are_zero():
     empty = counts == 0
     assert np.any(empty[1:] & (counts[:-1] > 0))
     assert all(not np.any(x[empty]) for x in jax.tree.leaves(statistics))
+
+
+@pytest.mark.parametrize("make", [hybrid_hdp, collapsed_hdp])
+def test_sizes_of_bytes_are_those_sizes(make):
+    """A loop ended at one, and its index was none."""
+    items, kernel = np.array([[0, 1, 2], [2, 2, 0]]), make(HDP, DirichletCategorical(0.5, size=3))
+    chain = lambda dtype: sample(
+        KEY, kernel, None, Groups(items, np.array([3, 2], dtype)), num_steps=3
+    ).trace.local["assignment"]
+    np.testing.assert_array_equal(chain(np.uint8), chain(np.int32))
 
 
 def test_groups_of_lists_have_the_type_that_holds_them_all():

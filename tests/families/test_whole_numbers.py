@@ -47,6 +47,23 @@ def test_sums_of_truths_and_bytes_do_not_wrap_around(dtype):
         assert got.dtype == wanted.dtype
 
 
+def test_sums_of_half_precision_do_not_stand_still():
+    """From 2,048 on, 1 more is none in float16."""
+
+    class Times(Coin):
+        def item_statistics(self, item):
+            return jnp.ones_like(item), item
+
+    stats = Times().statistics(jnp.ones(5_000, jnp.float16), jnp.ones((1, 5_000)))
+    assert [float(leaf[0]) for leaf in stats] == [5_000, 5_000]
+
+
+def test_averages_of_whole_numbers_are_refused():
+    kernel = slice_mixture(DirichletProcess(1.0), Coin(), 4, warm_start=5, capacity=8)
+    with pytest.raises(TypeError, match="warm_start averages statistics, which must be floating"):
+        sample(jax.random.key(0), kernel, None, np.arange(12) % 3, num_steps=2)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("make", [collapsed_mixture, hybrid_mixture, slice_mixture])
 def test_a_chain_of_truths_is_that_of_numbers(make):

@@ -205,7 +205,8 @@ class GroupedMixture(HybridModel):
 def _groups(blocks: Blocks) -> Groups:
     """The groups of this shard; those of the padding are empty."""
     groups = blocks.shard.items
-    return groups._replace(size=jnp.where(blocks.real, groups.size, 0)).present_alone()
+    size = jnp.where(blocks.real, groups.size, 0).astype(jnp.int32)  # loops end at no byte
+    return groups._replace(size=size).present_alone()
 
 
 def hybrid_hdp(
