@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact, Int, PyTree, Real
 
 from ._estimators import BatchEstimator, Estimator
+from ._frames import dense, is_sparse
 from ._functions import as_function
 from ._returned import dtype_of, shortened
 
@@ -292,14 +293,9 @@ def floating(name: str, tree: PyTree, purpose: str = "") -> None:
 
 def arrays(name: str, tree: PyTree, hint: str = "") -> None:
     """Raise unless every leaf is an array of numbers, or a number."""
-    is_sparse = lambda x: hasattr(x, "todense")
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_sparse):
         where = f"{name}{jax.tree_util.keystr(path)}"
-        if is_sparse(leaf):
-            raise TypeError(
-                f"{where} must be an array of numbers, got the sparse {type(leaf).__name__}: "
-                "make it dense by its method toarray or todense"
-            )
+        dense(where, leaf)
         value = np.asarray(() if isinstance(leaf, jax.Array) else leaf)  # JAX has no others
         if value.dtype.kind in "OSUMm":
             raise TypeError(f"{where} must be an array of numbers, got {type(leaf).__name__}{hint}")

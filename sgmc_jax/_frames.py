@@ -1,4 +1,5 @@
-"""Frames and series of pandas, and of other libraries that are like it, as arrays of numbers."""
+"""Frames and series of pandas, and of other libraries that are like it, as arrays of numbers; and
+sparse matrices, which are refused."""
 
 from __future__ import annotations
 
@@ -16,17 +17,33 @@ def without_frames(name: str, tree: PyTree) -> PyTree:
     """The tree with an array of NumPy in place of each frame or series; an index is left out.
 
     Raises:
-        TypeError: if a column is not of numbers, naming it.
+        TypeError: if a column is not of numbers, naming it, or what should be dense is sparse.
     """
 
     def leaf(path: tuple, x: Any) -> Any:
+        where = f"{name}{jax.tree_util.keystr(path)}"
+        dense(where, x)
         if not hasattr(x, "to_numpy"):
             return x
-        where = f"{name}{jax.tree_util.keystr(path)}"
         return _of_frame(where, x) if hasattr(x, "columns") else _of_series(where, x)
 
-    is_leaf = lambda x: isinstance(x, Iterator)  # which JAX will not take for one
+    # JAX takes an iterator for none, and goes into a sparse matrix of its own
+    is_leaf = lambda x: isinstance(x, Iterator) or is_sparse(x)
     return jax.tree_util.tree_map_with_path(leaf, tree, is_leaf=is_leaf)
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether it is a sparse matrix, of scipy or of JAX."""
+    return hasattr(value, "todense")
+
+
+def dense(name: str, value: Any) -> None:
+    """Raise if `value` is sparse."""
+    if is_sparse(value):
+        raise TypeError(
+            f"{name} must be an array of numbers, got the sparse {type(value).__name__}: make it "
+            "dense by its method toarray or todense"
+        )
 
 
 def _of_frame(where: str, frame: Any) -> np.ndarray:

@@ -292,7 +292,7 @@ class Run(eqx.Module):
             (
                 *([_BEHIND.format(call="summary(model)")] if behind else []),
                 *remarks(info, self.axes, self.thin),
-                *convergence(names, columns, num_chains),
+                *convergence(names, columns, num_chains, stopped),
             ),
         )
 

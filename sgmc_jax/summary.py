@@ -68,12 +68,22 @@ class Summary(NamedTuple):
 
 
 def convergence(
-    names: tuple[str, ...], columns: dict[str, np.ndarray], num_chains: int
+    names: tuple[str, ...], columns: dict[str, np.ndarray], num_chains: int, stopped: np.ndarray
 ) -> list[str]:
-    """What the columns of a summary say against a run, with the thresholds of Vehtari et al."""
+    """What the columns of a summary say against a run, with the thresholds of Vehtari et al.
+
+    Of `num_chains` of each kernel; `stopped` tells at which step each turned non-finite, or -1.
+    """
     said, r_hat = [], columns.get("r_hat", np.ones(1))
     sizes = np.fmin(columns["ess_bulk"], columns["ess_tail"])
-    if len(names) and np.all(columns["sd"] == 0):
+    broken = stopped[stopped >= 0]
+    if broken.size:
+        said.append(
+            f"{broken.size} of {stopped.size} chains turned non-finite, first at step "
+            f"{broken.min()}: what is kept from there on is one draw again and again; take a "
+            "smaller step size, or other starts"
+        )
+    if len(names) and np.all(columns["sd"] == 0) and broken.size < stopped.size:
         said.append("nothing has moved: take larger steps, or look at the acceptance rate")
     if np.nanmax(r_hat, initial=1.0) > _MIXED:
         at = int(np.nanargmax(r_hat))

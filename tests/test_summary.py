@@ -97,6 +97,16 @@ def test_chains_that_stopped_are_told():
     made = replace(run_of(), stopped=np.array([-1, 7, -1, 20])).summary()
     assert made.num_stopped == 2
     assert str(made).startswith("4 chains of 300 draws, 2 not finite\n")
+    assert "2 of 4 chains turned non-finite, first at step 7" in made.remarks[0]
+
+
+def test_of_chains_that_all_stopped_larger_steps_are_no_remedy():
+    still = {"a": np.ones((4, 300))}
+    advice = lambda stopped: (
+        replace(run_of(still), stopped=np.full(4, stopped)).summary().remarks[0]
+    )
+    assert advice(-1).startswith("nothing has moved: take larger steps")
+    assert advice(0).startswith("4 of 4 chains turned non-finite, first at step 0")
 
 
 def test_the_shared_part_of_a_mixture_is_told():

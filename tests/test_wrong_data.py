@@ -49,6 +49,8 @@ from sgmc_jax.bnp import (
     NormalInverseWishart,
     PitmanYor,
     bondesson,
+    cluster_table,
+    default_sampler,
     hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
@@ -146,6 +148,7 @@ HDP = hybrid_hdp(HierarchicalDirichletProcess(1.0, 1.0), DirichletCategorical(1.
 MIXTURE = hybrid_mixture(DirichletProcess(1.0), NormalGamma(2))
 TABLE = scir(LDA_5.counts(Uniform(3)), 0.1)
 topics = LDA_5.start
+chosen = lambda data: default_sampler(KEY, DirichletProcess(1.0), NormalGamma(5), data)
 LOOKS = "data must be rows of word indices, got a matrix of 5 columns.*LDA.documents.*column of -1"
 NO_ROWS = "data must have at least one item"
 PRIOR = Minibatch(Summand(jnp.ones(2), lambda position, z: z), Full())
@@ -170,6 +173,8 @@ DATA = [
     ),
     Case("two arrays", lambda: go(LDA_5.gibbs(), topics, (COUNTS,) * 2), "data must be rows.*tup"),
     Case("documents for the HDP", lambda: go(HDP, None, DOCUMENTS), r"data must be Groups\(items"),
+    Case("sparse to choose by", lambda: chosen(CSR), "data must be.*sparse csr_matrix.*toarray"),
+    Case("sparse table", lambda: cluster_table([0, 1, 0], CSR), "data.* must be.*sparse csr_mat"),
     Case("sparse mixture", lambda: go(MIXTURE, None, CSR), "data must be.*sparse csr_matrix.*toa"),
     Case(
         "sparse of JAX",

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .. import _checks
+from .._frames import dense
 from ..arrays import real_array
 from ..bnp import Groups
 
@@ -17,6 +18,7 @@ _ROUNDING = 1e-2  # of sums of probabilities, in half precision
 
 def floating(name: str, value: Any, *shape: str | int) -> Array:
     """The argument as a floating array of these lengths, a name being any length."""
+    dense(name, value)
     _checks.number(name, value)
     _checks.shaped(name, value, *shape)
     return real_array(value)
@@ -46,12 +48,30 @@ def whole(name: str, value: Any, *shape: str | int) -> Array:
     return jnp.asarray(value)
 
 
+def masses(name: str, value: Any, *shape: str | int) -> Array:
+    """The argument as a floating array of concentrations, of which some may be 0."""
+    value = floating(name, value, *shape)
+    _checks.positive(name, value, zero=True)
+    if _checks.certainly(lambda a: not np.any(a > 0), value):
+        raise ValueError(f"{name} must be positive for some topic, got 0 for all {value.size}")
+    return value
+
+
+def sizes(name: str, value: Any, groups: int, width: int) -> Array:
+    """The argument as the number of items of each group, of which there is room for `width`."""
+    value = whole(name, value, groups)
+    if _checks.certainly(lambda n: np.any((n < 0) | (n > width)), value):
+        least, most = np.min(value), np.max(value)
+        raise ValueError(f"{name} must be between 0 and {width}, got {least} to {most}")
+    return value
+
+
 def words(name: str, documents: Any, vocabulary: int) -> tuple[Array, Array]:
     """The words of documents, (G, L), and which of them are no padding."""
     if not isinstance(documents, Groups):
         raise TypeError(f"{name} must be Groups(items, size), got {type(documents).__name__}")
     items = whole(f"{name}.items", documents.items, "G", "L")
-    size = whole(f"{name}.size", documents.size, len(items))
+    size = sizes(f"{name}.size", documents.size, *items.shape)
     present = Groups(items, size).present
     if _checks.is_concrete(present) and _checks.is_concrete(items) and items.size:
         seen = np.asarray(items)[np.asarray(present)]

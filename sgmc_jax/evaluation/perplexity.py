@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from .. import _checks
 from ..arrays import product
 from ..bnp import Groups
-from ._arrays import floating, shares, words
+from ._arrays import masses, shares, words
 
 _NUMBERS = 2**22  # probabilities of words under topics at once
 
@@ -61,8 +61,7 @@ def infer_proportions(
         Asuncion, Welling, Smyth and Teh (2009), On smoothing and inference for topic models.
     """
     topics = shares("topics", topics, "K", "V")
-    _checks.positive("concentrations", concentrations, zero=True)
-    a = floating("concentrations", concentrations, len(topics)).astype(topics.dtype)
+    a = masses("concentrations", concentrations, len(topics)).astype(topics.dtype)
     _checks.whole("sweeps", sweeps)
     return _inferred(topics, a, *words("documents", documents, topics.shape[1]), sweeps)
 

@@ -14,7 +14,7 @@ from .. import _checks
 from ..bnp.bnb import shapes
 from ..families import DirichletCategorical
 from ..processes import BetaProcess
-from ._arrays import floating, whole
+from ._arrays import floating, masses, sizes, whole
 from .order import likeliest, spelt
 
 _OF_GROUPS = ("rest", "group_concentration")  # numbers in the position of an HDP's sampler
@@ -82,7 +82,7 @@ def topic_counts(
         [[1, 0, 2], [0, 1, 0]]
     """
     assignment = whole("assignment", assignment, "G", "L")
-    size = whole("size", size, len(assignment))
+    size = sizes("size", size, *assignment.shape)
     _checks.whole("capacity", capacity)
     out = lambda z, n: ((z < 0) | (z >= capacity)) & (np.arange(z.shape[1]) < n[:, None])
     if _checks.certainly(out, assignment, size):
@@ -142,14 +142,14 @@ def dirichlet_proportions(
         (G, K), whose rows sum to 1.
 
     Raises:
-        ValueError, TypeError: if a shape or dtype does not fit.
+        ValueError, TypeError: if a shape or dtype does not fit, or no concentration is positive.
 
     Example:
         >>> import jax.numpy as jnp
         >>> dirichlet_proportions(jnp.array([1.0, 0.5, 0.5]), jnp.array([[2, 0]])).tolist()
         [[0.75, 0.125, 0.125]]
     """
-    concentrations = floating("concentrations", concentrations, "K")
+    concentrations = masses("concentrations", concentrations, "K")
     counts = whole("counts", counts, "G", "K")
     if counts.shape[1] + 1 == len(concentrations):
         counts = jnp.pad(counts, ((0, 0), (0, 1)))

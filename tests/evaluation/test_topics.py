@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.stats import beta, gamma, poisson
 
 from sgmc_jax import sample
@@ -196,6 +197,27 @@ def test_a_document_without_words_has_the_topics_of_the_rates():
         ),
         (lambda: topic_counts(np.ones((2, 3)), [1, 1], 2), TypeError, "assignment must be whole"),
         (lambda: topic_counts([[0, 2, 9]], [2], 2), ValueError, "assignment must be of slots 0 to"),
+        (lambda: topic_counts([[0, 1]], [3], 2), ValueError, "size must be between 0 and 2, got 3"),
+        (
+            lambda: infer_proportions(TOPICS, np.ones(2), DOCUMENTS._replace(size=-DOCUMENTS.size)),
+            ValueError,
+            "documents.size must be between 0 and",
+        ),
+        (
+            lambda: infer_proportions(TOPICS, np.zeros(2), DOCUMENTS),
+            ValueError,
+            "concentrations must be positive for some topic, got 0 for all 2",
+        ),
+        (
+            lambda: dirichlet_proportions(np.zeros(2), np.zeros((1, 2), int)),
+            ValueError,
+            "concentrations must be positive for some topic",
+        ),
+        (
+            lambda: dirichlet_proportions(csr_matrix(np.eye(2)), np.zeros((1, 2), int)),
+            TypeError,
+            "concentrations must be an array of numbers, got the sparse csr_matrix",
+        ),
         (
             lambda: dirichlet_proportions(np.ones(2), np.ones((1, 4), int)),
             ValueError,
