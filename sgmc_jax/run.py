@@ -131,7 +131,8 @@ class Run(eqx.Module):
 
         Args:
             later: of the same chains, with what else they keep; if slots were added, the earlier
-                draws have zeros there.
+                draws have zeros there. That it went on from this very run is taken at its word,
+                and so is its step size: the number of steps, axes, estimator and data are compared.
 
         Returns:
             a run with the draws and infos of both, and the state of the later one. A warning tells

@@ -154,9 +154,10 @@ _FLAT = 39.0  # the integrands below are 1 to double precision that far below th
 
 
 def exponential_integral(log_y: ArrayLike) -> Float[Array, "..."]:
-    """E_1(y) at y = exp(log_y), the integral of e^-t / t over t > y, to a part in 1e6 or better.
+    """E_1(y) at y = exp(log_y), the integral of e^-t / t over t > y, to a part in 1e6 in float64.
 
-    It takes the logarithm of y; `jax.scipy.special.exp1` takes y itself.
+    In float32 to some 5e-6, and near underflow, at log_y above 4, to some hundredths. It takes the
+    logarithm of y; `jax.scipy.special.exp1` takes y itself.
 
     With t = e^s it is that of exp(-e^s), by 16 panels of Gauss and Legendre's rule up to where it
     is 1e-17 of what it is at y, or at 1; below s = -39 the integrand is 1.
@@ -176,8 +177,8 @@ def exponential_integral(log_y: ArrayLike) -> Float[Array, "..."]:
 def incomplete_gamma_tail(log_y: ArrayLike, power: ArrayLike) -> Float[Array, "..."]:
     """Gamma(-d, y) at y = exp(log_y), the integral of t^(-1-d) e^-t over t > y, for d in (0, 1).
 
-    To a part in 1e6 or better, also for small d, where it is nearly `exponential_integral`: by the
-    same panels, and below s = -39, where e^-t is 1, in closed form.
+    As near as `exponential_integral`, which it nearly is for small d: by the same panels, and below
+    s = -39, where e^-t is 1, in closed form.
 
     Example:
         >>> round(float(incomplete_gamma_tail(0.0, 0.5)), 5)  # 2 / e - 2 Gamma(1/2, 1)
@@ -296,7 +297,8 @@ def softplus_tail(x: ArrayLike, power: ArrayLike) -> Float[Array, "..."]:
     """The integral of (1 + e^t)^-p over t > x.
 
     One power more, c = p + 1, by panels: with s = t + log c the integrand is 1 below s = -39 and 0
-    above 39. One power less costs (1 + e^x)^-p / p.
+    above 39, and falls from the first s on at least as fast as there, by e^-39 within
+    39 / (c sigmoid(x)). One power less costs (1 + e^x)^-p / p.
 
     Args:
         x: any shape.
@@ -309,9 +311,9 @@ def softplus_tail(x: ArrayLike, power: ArrayLike) -> Float[Array, "..."]:
     x, p = jnp.broadcast_arrays(jnp.asarray(x), jnp.asarray(power))
     c = (p + 1)[..., None]
     value = lambda s: jnp.exp(-c * jax.nn.softplus(s - jnp.log(c)))
-    return (
-        _tail_integral(value, x + jnp.log(c[..., 0]), _FLAT) + jnp.exp(-p * jax.nn.softplus(x)) / p
-    )
+    begin, slope = x + jnp.log(c[..., 0]), c[..., 0] * jax.nn.sigmoid(x)
+    end = jnp.minimum(_FLAT, begin + _FLAT / jnp.maximum(slope, 0.5))
+    return _tail_integral(value, begin, end) + jnp.exp(-p * jax.nn.softplus(x)) / p
 
 
 def _tail_integral(

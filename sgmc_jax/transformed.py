@@ -13,6 +13,7 @@ from . import _checks, _tree
 from ._estimators import Estimate
 from ._types import Position
 from .bijectors import Bijector, Identity, as_bijector
+from .bijectors.named import NAMES
 from .model import Model
 
 _TOLERANCE = 1e-3  # of a point that goes to R^n and back, relative to the size of its leaf
@@ -224,8 +225,10 @@ def _inverse(bijector: Bijector, x: Float[Array, "..."], where: str) -> Float[Ar
 
 
 def _describe(bijector: Bijector) -> str:
-    owner = getattr(bijector, "bijector", bijector)
-    return type(owner).__name__
+    """By the name that a user may have given, too."""
+    kind = type(getattr(bijector, "bijector", bijector))
+    names = (f"{name!r}, " for name, make in NAMES.items() if make is kind)
+    return next(names, "") + kind.__name__
 
 
 def _like(gradient: PyTree, x: PyTree) -> PyTree:

@@ -108,7 +108,7 @@ def check_precision(data: Any) -> None:
 
 
 def check_counts(data: Any, dim: int) -> None:
-    """Raise unless the data are rows of `dim` counts, and warn of such as a dtype does not hold."""
+    """Raise unless the data are rows of `dim` counts."""
     check_rows(data, dim)
     if not _checks.is_concrete(data):
         return
@@ -117,14 +117,18 @@ def check_counts(data: Any, dim: int) -> None:
         raise ValueError(f"data must be counts, got a negative number, {data.min()}")
     if not np.issubdtype(data.dtype, np.integer) and np.any(data != np.floor(data)):
         raise ValueError(f"data must be counts, got a fraction, {data[data != np.floor(data)][0]}")
-    if not data.size:
+
+
+def check_sums_of_counts(data: Any) -> None:
+    """Warn if counts are so large that differences of log marginals are lost to rounding."""
+    if not _checks.is_concrete(data) or not np.size(data):
         return
+    data = np.asarray(data)
     dtype, totals = real_array(data[:1]).dtype, data.reshape(len(data), -1).sum(1, dtype=np.float64)
     lost = float(jnp.finfo(dtype).eps) * totals.max() * np.log(max(data.max(), 1))
     if lost > _MOST_LOST:
         warnings.warn(
-            f"data are counts so large that the log probability of a row, given parameters, has an "
-            f"error of some {lost:.2g} in {dtype}: run in double precision "
-            "(jax_enable_x64), or, for a mixture, by collapsed_mixture, which draws no parameters",
+            f"data are counts so large that log marginals have errors of some {lost:.2g} a row in "
+            f"{dtype}: run in double precision (jax_enable_x64)",
             stacklevel=2,
         )

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..arrays import product
-from ._inputs import row, rows
+from ._counts import by_size
+from ._inputs import check_counts, check_sums_of_counts, row, rows
 from .family import Family
 
 
@@ -41,6 +42,21 @@ class CountVectors(Family):
     @abstractmethod
     def size(self) -> int:
         """The length of a vector."""
+
+    @abstractmethod
+    def log_base_of_deviances(self, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+        """What `scores` leave out of rows of large counts."""
+
+    def loglik(self, params: Any, items: Any) -> Float[Array, "k n"]:
+        x = rows(items, self.size)
+        large, small = lambda: self.log_base_of_deviances(x), lambda: self.log_base(x)
+        return self.scores(params, x) + by_size(x, large, small)
+
+    def check(self, data: Any) -> None:
+        check_counts(data, self.size)
+
+    def check_marginals(self, data: Any) -> None:
+        check_sums_of_counts(data)
 
     def statistics(self, items: Any, weights: Float[Array, "k n"]) -> FirstMoments:
         return first_moments(weights, rows(items, self.size))

@@ -13,6 +13,7 @@ from .. import _checks
 from ..arrays import product
 from ..random import log_gamma
 from ..special import log_negative_binomial, log_rising_factorial
+from ._counts import at_their_means, by_size, less_deviances
 from ._from_data import items_of, shared_concentration
 from ._inputs import check_counts, positive_vector, row, rows
 from ._moments import CountVectors, FirstMoments
@@ -63,8 +64,9 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
 
     With c the sum of the cluster's items the posterior is Dirichlet(alpha + c). With
     r(a, n) = log Gamma(a + n) - log Gamma(a), A the sum of alpha and C that of c, the log marginal
-    is sum_v r(alpha_v, c_v) - r(A, C); it and `scores` leave out the multinomial coefficients
-    (`log_base`, log [sum(x)! / prod_v x_v!]). The statistics are the count of items and c.
+    is sum_v r(alpha_v, c_v) - r(A, C); it leaves out the multinomial coefficients (`log_base`,
+    log [sum(x)! / prod_v x_v!]), and so do `scores`, or, where a row of counts has a sum X above
+    10^4, all that there is at p = x / X. The statistics are the count of items and c.
 
     Args:
         concentration: alpha > 0, of shape (V,), or a number with `size`.
@@ -116,8 +118,13 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
         return cls(shared_concentration(counts.sum(0), number), size=counts.shape[1])
 
     def scores(self, params: Multinomials, items: Any) -> Float[Array, "k n"]:
-        x = rows(items, self.size).astype(params.log_probability.dtype)
-        return product(params.log_probability, x.T)
+        logs = params.log_probability
+        x = rows(items, self.size).astype(logs.dtype)
+        large = lambda: less_deviances(x, jnp.exp(logs), jnp.sum(x, axis=1))
+        return by_size(x, large, lambda: product(logs, x.T))
+
+    def log_base_of_deviances(self, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+        return at_their_means(x) - at_their_means(jnp.sum(x, axis=1, keepdims=True))
 
     def log_base(self, items: Any) -> Float[Array, " n"]:
         x = rows(items, self.size)
@@ -134,9 +141,6 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
         rate = all_ / jnp.maximum(x.sum(), 1)
         terms = log_negative_binomial(x, concentration, rate[:, None]).sum(-1)
         return terms - log_negative_binomial(x.sum(), all_, rate)
-
-    def check(self, data: Any) -> None:
-        check_counts(data, self.size)
 
 
 def log_ratio(

@@ -26,7 +26,8 @@ class Family(eqx.Module):
     the rows of one pytree of statistics, whose first leaf is the count of items. With h(x) the
     factor of the density that no clustering can change (`log_base`; 1 for most families)::
 
-        loglik(params, x)         log f(x | theta_k)                      scores + log h
+        loglik(params, x)         log f(x | theta_k)
+        scores(params, x)         the same less a number of the item's own
         log_predictive(stats, x)  log of the integral of f(x | theta) over the posterior of k
         log_marginal(stats)       log of the integral of prod_i f(x_i | theta) / h(x_i) over the
                                   prior, hence the sum of the log predictives in any order, less
@@ -84,10 +85,13 @@ class Family(eqx.Module):
 
     @abstractmethod
     def scores(self, params: Any, items: PyTree) -> Float[Array, "k n"]:
-        """`loglik` less `log_base`, which is all that an update of labels needs."""
+        """`loglik` less what no parameter can change, which is all that an update of labels needs.
+
+        That is `log_base`, unless a family has a `loglik` of its own.
+        """
 
     def log_base(self, items: PyTree) -> Float[Array, " n"]:
-        """log h of each item: what `scores` and `log_marginal` leave out; by default nothing."""
+        """log h of each item, which `log_marginal` leaves out; by default nothing."""
         first = jax.tree.leaves(items)[0]
         return jnp.zeros(len(first), jnp.result_type(first, float))
 
@@ -111,6 +115,9 @@ class Family(eqx.Module):
     def check(self, data: PyTree) -> None:
         """Raise if concrete data is unfit, naming it `data`; by default if it is not finite."""
         _checks.finite("data", data)
+
+    def check_marginals(self, data: PyTree) -> None:
+        """Warn if differences of log marginals of such data are lost to rounding; by default no."""
 
     def label_statistics(self, items: PyTree, labels: Int[Array, " n"], capacity: int) -> Any:
         """The statistics of `capacity` clusters, of which `labels` names each item's.

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from ..arrays import product
+from ..arrays import columns_by_chunks, product
 from ..random.slots import slot_normal
 from ._from_data import Spread
 from ._inputs import covariance_matrix, row, rows, vector
 from ._moments import FirstMoments, first_moments
 from .family import LocatedFamily, cast
+
+_FAR = 1e4  # squared deviations from the centre, of which float32 has lost a thousandth
 
 
 class Location(NamedTuple):
@@ -106,16 +109,42 @@ class NormalKnownCovariance(LocatedFamily):
         return Location(own.centre + product(mean + jnp.sqrt(variance) * noise, back))
 
     def scores(self, params: Location, items: Any) -> Float[Array, "k n"]:
+        return self._scored(params, items)[0]
+
+    def loglik(self, params: Location, items: Any) -> Float[Array, "k n"]:
+        scores, base = self._scored(params, items)
+        return scores + base
+
+    def _scored(
+        self, params: Location, items: Any
+    ) -> tuple[Float[Array, "k n"], Float[Array, " n"]]:
+        """Scores, and what they leave out: where items are far from the centre, a constant."""
         own = cast(self, params.mean)
-        mean = own._whiten(params.mean)
+        mean, constant = own._whiten(params.mean), own._constant()
         y = own._whiten(rows(items, self.dim).astype(mean.dtype))
-        return product(mean, y.T) - 0.5 * jnp.sum(mean**2, axis=1)[:, None]
+        squares = jnp.sum(y**2, axis=1)
+
+        def apart(y: Float[Array, "n d"]) -> Float[Array, "k n"]:
+            return -0.5 * jax.lax.map(lambda m: jnp.sum((y - m) ** 2, axis=1), mean)
+
+        # expanded into products large squares would cancel
+        far = lambda: (
+            columns_by_chunks(apart, y, len(mean), 8 * self.dim),
+            jnp.broadcast_to(constant, squares.shape),
+        )
+        near = lambda: (
+            product(mean, y.T) - 0.5 * jnp.sum(mean**2, axis=1)[:, None],
+            constant - 0.5 * squares,
+        )
+        return jax.lax.cond(jnp.max(squares, initial=0) > _FAR, far, near)
 
     def log_base(self, items: Any) -> Float[Array, " n"]:
         x = rows(items, self.dim)
         own = cast(self, x)
-        constant = own.whitening.log_determinant - 0.5 * self.dim * math.log(2 * math.pi)
-        return constant - 0.5 * jnp.sum(own._whiten(x) ** 2, axis=1)
+        return own._constant() - 0.5 * jnp.sum(own._whiten(x) ** 2, axis=1)
+
+    def _constant(self) -> Float[Array, ""]:
+        return self.whitening.log_determinant - 0.5 * self.dim * math.log(2 * math.pi)
 
     def predictive(self, stats: FirstMoments) -> Predictive:
         mean, variance = cast(self, stats.total)._posterior(stats)

@@ -12,8 +12,9 @@ from .. import _checks
 from ..arrays import product
 from ..random import log_gamma
 from ..special import log_negative_binomial, log_rising_factorial
+from ._counts import at_their_means, by_size, less_deviances
 from ._from_data import items_of
-from ._inputs import check_counts, positive_vector, row, rows
+from ._inputs import positive_vector, row, rows
 from ._moments import CountVectors, FirstMoments
 from .family import cast
 
@@ -41,8 +42,9 @@ class PoissonGamma(CountVectors):
 
         sum_d r(a_d, s_d) - a_d log(1 + n / b_d) - s_d log(b_d + n);
 
-    it and `scores` leave out the factorials (`log_base`, -sum_d log x_d!). The statistics are the
-    count of items and s. Means are drawn on the log scale.
+    it leaves out the factorials (`log_base`, -sum_d log x_d!), and so do `scores`, or, where a row
+    of counts has a sum above 10^4, all that there is at means x. The statistics are the count of
+    items and s. Means are drawn on the log scale.
 
     Args:
         shape: a > 0, a number or of shape (D,).
@@ -110,9 +112,13 @@ class PoissonGamma(CountVectors):
         return Poissons(log_gamma(key, shape) - jnp.log(rate))
 
     def scores(self, params: Poissons, items: Any) -> Float[Array, "k n"]:
-        log_mean = params.log_mean
+        mean, log_mean = jnp.exp(params.log_mean), params.log_mean
         x = rows(items, self.size).astype(log_mean.dtype)
-        return product(log_mean, x.T) - jnp.sum(jnp.exp(log_mean), axis=1)[:, None]
+        small = lambda: product(log_mean, x.T) - jnp.sum(mean, axis=1)[:, None]
+        return by_size(x, lambda: less_deviances(x, mean, jnp.ones(len(x), x.dtype)), small)
+
+    def log_base_of_deviances(self, x: Float[Array, "n d"]) -> Float[Array, " n"]:
+        return at_their_means(x)
 
     def log_base(self, items: Any) -> Float[Array, " n"]:
         return -jnp.sum(gammaln(rows(items, self.size) + 1), axis=1)
@@ -129,9 +135,6 @@ class PoissonGamma(CountVectors):
     def log_marginal(self, stats: FirstMoments) -> Float[Array, " k"]:
         own = cast(self, stats.total)
         return _log_ratio(own.shape, own.rate, stats.total, stats.count[:, None])
-
-    def check(self, data: Any) -> None:
-        check_counts(data, self.size)
 
 
 def _log_ratio(

@@ -369,7 +369,7 @@ WRONG = {
     "no such part": ({"z": "positive"}, ValueError, r"must have a part constraints\['z'\]"),
     "too deep": ({"a": {"c": "positive"}}, ValueError, r"must have a part constraints\['a'\]"),
     "outside": ({"b": "positive"}, ValueError, r"position\['b'\]\['c'\] must be inside the sup"),
-    "no simplex": ({"a": "simplex"}, ValueError, r"position\['a'\] must be inside the support"),
+    "no simplex": ({"a": "simplex"}, ValueError, "inside the support of 'simplex', StickBreaking"),
     "unordered": (
         {"a": bijectors.Interval(0.0, 3.5)},
         ValueError,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.integrate import quad
-from scipy.special import betaln
+from scipy.special import betaln, hyp2f1
 from scipy.special import exp1 as scipy_exp1
 
 from sgmc_jax.processes import (
@@ -344,6 +344,15 @@ def test_special_functions_in_float32(x64):
         x = jnp.linspace(-60, 2, 50)
         low, high = (softplus_tail(jnp.asarray(x, t), t(power)) for t in (np.float32, np.float64))
         assert np.max(np.abs(low / high - 1)) < 1e-5
+
+
+@pytest.mark.parametrize("power", [0.5, 100.0, 300.0])
+def test_a_tail_that_falls_fast(power, x64):
+    """It was off by a tenth at power 300, where the panels were wider than the fall."""
+    x = np.array([-5.0, -1.0, 0.0, 1.0])
+    u = 1 / (1 + np.exp(x))
+    wanted = u**power / power * hyp2f1(1, power, power + 1, u)
+    np.testing.assert_allclose(softplus_tail(x, power), wanted, rtol=1e-8)
 
 
 @pytest.mark.full
