@@ -312,7 +312,7 @@ def softplus_tail(x: ArrayLike, power: ArrayLike) -> Float[Array, "..."]:
     c = (p + 1)[..., None]
     value = lambda s: jnp.exp(-c * jax.nn.softplus(s - jnp.log(c)))
     begin, slope = x + jnp.log(c[..., 0]), c[..., 0] * jax.nn.sigmoid(x)
-    end = jnp.minimum(_FLAT, begin + _FLAT / jnp.maximum(slope, 0.5))
+    end = jnp.minimum(_FLAT, jnp.maximum(begin, -_FLAT) + _FLAT / jnp.maximum(slope, 0.5))
     return _tail_integral(value, begin, end) + jnp.exp(-p * jax.nn.softplus(x)) / p
 
 
