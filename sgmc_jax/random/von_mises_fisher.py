@@ -161,4 +161,5 @@ def _turn(y, mean):
     normal_vector = mean.at[..., :1].add(sign)
     along = jnp.einsum("...i,...i->...", normal_vector, y, precision="highest")[..., None]
     along = along / (1 + jnp.abs(mean[..., :1]))
-    return sign * (along * normal_vector - y)
+    turned = sign * (along * normal_vector - y)
+    return turned / jnp.linalg.norm(turned, axis=-1, keepdims=True)  # of 10^4 products sums round
