@@ -84,8 +84,11 @@ def undisturbed(tmp_path_factory):
 @pytest.mark.full
 @pytest.mark.parametrize(
     "victim, kind, devices",
-    [(1, signal.SIGKILL, 4), (0, signal.SIGKILL, 1), (1, signal.SIGSTOP, 4)],
-    ids=["killed", "coordinator killed", "silent"],
+    [
+        pytest.param(1, signal.SIGKILL, 4, id="killed"),
+        pytest.param(0, signal.SIGKILL, 1, id="coordinator killed", marks=pytest.mark.long),
+        pytest.param(1, signal.SIGSTOP, 4, id="silent", marks=pytest.mark.long),
+    ],
 )
 def test_a_host_dies(victim, kind, devices, undisturbed, tmp_path):
     """The survivor ends in a set time with a message; one process then makes the same trace."""
