@@ -253,6 +253,8 @@ def waiting(items: Iterable) -> Iterator:
     for item in items:
         file, _, name = item.nodeid.removeprefix("tests/").partition("::")
         test = name.split("[")[0]
+        if "long" in item.keywords:  # by a mark of its own
+            continue
         if {"full", "at_length"} <= set(item.keywords):
             yield item
         elif test in TABLES.get(file, ()):

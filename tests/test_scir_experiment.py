@@ -16,6 +16,7 @@ def command(*arguments):
 
 
 @pytest.mark.full
+@pytest.mark.long
 @pytest.mark.optimised
 def test_distances_from_a_sparse_dirichlet():
     """At most .09, .06 and .04 for batches of 10, 100 and 500; SGRLD's several times larger."""

@@ -149,7 +149,9 @@ def test_features():
 
 
 @full
-@pytest.mark.parametrize("make", [inverse_levy, thinning, rejection])
+@pytest.mark.parametrize(
+    "make", [pytest.param(inverse_levy, marks=pytest.mark.long), thinning, rejection]
+)
 def test_features_by_every_series(make):
     check(beta, beta(make))
 
