@@ -335,9 +335,8 @@ def split_merge(
         >>> X = jnp.concatenate([jnp.full((10, 1), -5.0), jnp.full((10, 1), 5.0)])
         >>> parts = bnp.DirichletProcess(1.0), bnp.NormalKnownCovariance(0.0, 1.0, 25.0)
         >>> kernel = cycle(bnp.hybrid_mixture(*parts, blocks=4), bnp.split_merge(*parts))
-        >>> run = sample(jax.random.key(0), kernel, None, X, num_steps=50)
-        >>> labels = run.trace.local["assignment"]
-        >>> bool((labels[25:, 0] != labels[25:, -1]).all())
+        >>> z = sample(jax.random.key(0), kernel, None, X, num_steps=50).trace.local["assignment"]
+        >>> bool((z[25:, 0] != z[25:, -1]).all())
         True
 
     Reference:

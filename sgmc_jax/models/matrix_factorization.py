@@ -296,7 +296,7 @@ class MatrixFactorization(Ratings):
             raise TypeError(f"pairs must be (user, item), got {_returned.describe(pairs)}")
         if not all(hasattr(number, "dtype") for number in pairs):
             kinds = " and ".join(type(number).__name__ for number in pairs)
-            raise TypeError(f"user and item must be arrays, as of numpy, got {kinds}")
+            raise TypeError(f"user and item must be arrays, got {kinds}")
         if jnp.ndim(pairs[0]) != 1 or jnp.shape(pairs[0]) != jnp.shape(pairs[1]):
             shapes = jnp.shape(pairs[0]), jnp.shape(pairs[1])
             raise ValueError(f"user and item must be of one shape (n,), got {shapes}")
