@@ -258,24 +258,33 @@ def log_negative_binomial(
     k, n, rate = jnp.broadcast_arrays(*map(jnp.asarray, (count, size, rate)))
     dtype = jnp.result_type(n, rate, float)
     k, n, rate = k.astype(dtype), n.astype(dtype), rate.astype(dtype)
-    plain = log_rising_factorial(n, k) - n * jnp.log1p(1 / rate) - k * jnp.log1p(rate)
     far = (k > _FROM) & (n > _FROM)
     big, m = jnp.where(far, k, _FROM), jnp.where(far, n, _FROM)
     both, odds = big + m, 1 / (1 + rate)
     near = -deviance(m, both * (rate * odds)) - deviance(big, both * odds)
     near = near + _remainder(both) - _remainder(m) - _remainder(big)
     near = near + (jnp.log(m / both) - jnp.log(2 * math.pi * big)) / 2
-    # 1 / B(k + 1, n) / (k + n) without factorials of k, where n is not large
+    # Gamma(n + k) / (Gamma(n) k!): where k is large and n is not, without factorials of k
     many = (k > _FROM) & ~far
-    front = log_rising_factorial(jnp.where(many, k, 1) + 1, n - 1) - jax.lax.lgamma(n)
-    few = front - n * jnp.log1p(1 / rate) - k * jnp.log1p(rate)
-    factorial = jnp.where(k > 1, jax.lax.lgamma(k + 1), 0.0)  # of 1 it would be rounded
-    return jnp.where(far, near, jnp.where(many, few, plain - factorial))
+    ratio = log_rising_factorial(jnp.where(many, k + 1, n), jnp.where(many, n - 1, k))
+    least = jax.lax.lgamma(jnp.where(many, n, k + 1))
+    least = jnp.where(many | (k > 1), least, 0.0)  # of 1 it would be rounded
+    few = ratio - least - n * jnp.log1p(1 / rate) - k * jnp.log1p(rate)
+    return jnp.where(far, near, few)
 
 
+@jax.custom_jvp
 def deviance(x: Float[Array, "..."], mean: Float[Array, "..."]) -> Float[Array, "..."]:
     """x log(x / mean) - x + mean, which is small where these are large and near each other."""
     return mean * phi((x - mean) / mean)
+
+
+deviance.defjvps(
+    lambda t, _, x, mean: (
+        t * jnp.where(x > 0, jnp.log(x / mean), 0)
+    ),  # that of phi is none at x = 0
+    lambda t, _, x, mean: t * (mean - x) / mean,
+)
 
 
 def phi(y: Float[Array, "*n"]) -> Float[Array, "*n"]:
