@@ -278,7 +278,8 @@ def staying(
     every fourth.
     """
     if not any(rows):
-        return set(range(place % min(_ONE_IN, len(rows)), len(rows), _ONE_IN)) if rows else set()
+        first = place % min(_ONE_IN, max(len(rows), 1))
+        return set(range(first, len(rows), _ONE_IN))
     uses = Counter(value for row in held for value in enumerate(row))
     stay: set[int] = set()
     while left := [i for i, row in enumerate(rows) if not all(uses[x] for x in enumerate(row))]:
