@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import digamma, polygamma, xlogy
+from jax.scipy.special import digamma, polygamma
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 _STIRLING_FROM = 16.0
-_FROM = 30.0  # counts from which on saddle points are taken
 _SERIES_FROM = 16.0  # from which on three terms of digamma's series have all digits
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
@@ -70,7 +69,7 @@ def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Float[Array, "..."]:
     z = jnp.where(low_moves, low + 8, low)
     m = jnp.where(low_moves == high_moves, step, step - 8)
     series = (z - 0.5) * jnp.log1p(m / z) + m * (jnp.log(z + m) - 1)
-    series = series + _remainder(z + m) - _remainder(z)
+    series = series + stirling_remainder(z + m) - stirling_remainder(z)
     first, others = _ratio(high, low, high_moves, low_moves)
     rising = series - first - others
     # a GPU's z / z is not 1 to the last bit; the slope in n is not 0
@@ -93,7 +92,7 @@ def _ratio(
     return log_first, jnp.log(others(y, of_y) / others(x, of_x))
 
 
-def _remainder(z: Float[Array, "*n"]) -> Float[Array, "*n"]:
+def stirling_remainder(z: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """log Gamma(z) less (z - 1/2) log z - z + log(2 pi) / 2, for z >= 8, to double precision."""
     w, series = 1 / (z * z), 0.0
     for coefficient in _STIRLING[::-1]:
@@ -200,106 +199,6 @@ def incomplete_gamma_tail(log_y: ArrayLike, power: ArrayLike) -> Float[Array, ".
 def _end_of_gamma(log_y: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """From where on exp(-e^s) is 1e-17 of exp(-y), and of its value at s = 0."""
     return jnp.log(jnp.exp(jnp.minimum(log_y, math.log(1e3))) + 40.0)
-
-
-def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Float[Array, "..."]:
-    """log P(k) of a Poisson law, k log r - r - log k!, in digits of its own also at large rates.
-
-    In float32 the terms cancel, at r = 1e6 to a unit of the whole: where k and r are large,
-
-        -r phi((k - r) / r) - log k! + k log k - k,   phi(y) = (1 + y) log(1 + y) - y.
-
-    The derivative with respect to log r is k - r.
-
-    Example:
-        >>> round(float(log_poisson(2, 0.0)), 4)  # log(1 / 2e)
-        -1.6931
-
-    Reference:
-        Loader (2000), Fast and accurate computation of binomial probabilities.
-    """
-    k, log_rate = jnp.broadcast_arrays(jnp.asarray(count), jnp.asarray(log_rate))
-    dtype = jnp.result_type(log_rate, float)
-    k, log_rate = k.astype(dtype), log_rate.astype(dtype)
-    rate = jnp.exp(log_rate)
-    plain = jnp.where(k > 0, k * log_rate, 0.0) - rate
-    far = (k > _FROM) & (rate > 1) & (rate < jnp.inf)
-    big, r = jnp.where(far, k, _FROM), jnp.where(far, rate, _FROM)
-    near = -deviance(big, r) - log_stirling(big)
-    factorial = jnp.where(k > 1, jax.lax.lgamma(k + 1), 0.0)  # of 1 it would be rounded
-    value = jnp.where(far, near, plain - factorial)
-    # its derivative alone, k - r, which is large where r overflows, and no NaN
-    most = 0.9 * math.log(float(jnp.finfo(dtype).max))
-    slope = jnp.where(jnp.isfinite(log_rate), log_rate, 0.0)
-    held = jax.lax.stop_gradient(jnp.clip(log_rate, -most, most) - slope) + slope
-    plain = jnp.where(k > 0, k * held, 0.0) - jnp.exp(held)
-    return jax.lax.stop_gradient(value) + (plain - jax.lax.stop_gradient(plain))
-
-
-def log_negative_binomial(
-    count: ArrayLike, size: ArrayLike, rate: ArrayLike
-) -> Float[Array, "..."]:
-    """log P(k), k ~ Poisson(l), l ~ Gamma(size, rate), in digits of its own also for large k.
-
-    With n the size, N = n + k and p = rate / (1 + rate), where k and n are large,
-
-        -D(n, N p) - D(k, N (1 - p)) + c(N) - c(n) - c(k) + log(n / (2 pi N k)) / 2,
-
-    D(x, m) = m phi((x - m) / m), c(z) = 1 / (12 z) - ... the remainder of Stirling's formula; else
-    by rising factorials.
-
-    Example:
-        >>> round(float(log_negative_binomial(0, 5.0, 3.0)), 4)  # 5 log(3 / 4)
-        -1.4384
-
-    Reference:
-        Loader (2000), Fast and accurate computation of binomial probabilities.
-    """
-    k, n, rate = jnp.broadcast_arrays(*map(jnp.asarray, (count, size, rate)))
-    dtype = jnp.result_type(n, rate, float)
-    k, n, rate = k.astype(dtype), n.astype(dtype), rate.astype(dtype)
-    far = (k > _FROM) & (n > _FROM)
-    big, m = jnp.where(far, k, _FROM), jnp.where(far, n, _FROM)
-    both, odds = big + m, 1 / (1 + rate)
-    near = -deviance(m, both * (rate * odds)) - deviance(big, both * odds)
-    near = near + _remainder(both) - _remainder(m) - _remainder(big)
-    near = near + (jnp.log(m / both) - jnp.log(2 * math.pi * big)) / 2
-    # Gamma(n + k) / (Gamma(n) k!): where k is large and n is not, without factorials of k
-    many = (k > _FROM) & ~far
-    ratio = log_rising_factorial(jnp.where(many, k + 1, n), jnp.where(many, n - 1, k))
-    least = jax.lax.lgamma(jnp.where(many, n, k + 1))
-    least = jnp.where(many | (k > 1), least, 0.0)  # of 1 it would be rounded
-    few = ratio - least - n * jnp.log1p(1 / rate) - k * jnp.log1p(rate)
-    return jnp.where(far, near, few)
-
-
-@jax.custom_jvp
-def deviance(x: Float[Array, "..."], mean: Float[Array, "..."]) -> Float[Array, "..."]:
-    """x log(x / mean) - x + mean, which is small where these are large and near each other."""
-    return mean * phi((x - mean) / mean)
-
-
-deviance.defjvps(
-    lambda t, _, x, mean: (
-        t * jnp.where(x > 0, jnp.log(x / mean), 0)
-    ),  # that of phi is none at x = 0
-    lambda t, _, x, mean: t * (mean - x) / mean,
-)
-
-
-def phi(y: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """(1 + y) log(1 + y) - y for y >= -1, by a series where y is small."""
-    series = jnp.zeros_like(y)
-    for n in range(13, 1, -1):
-        series = series * y + (-1 if n % 2 else 1) / (n * (n - 1))
-    small = jnp.abs(y) < 0.1
-    far = jnp.where(small, 1.0, y)
-    return jnp.where(small, series * y**2, xlogy(1 + far, 1 + far) - far)
-
-
-def log_stirling(k: Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """log k! - k log k + k, for k >= 8."""
-    return jnp.log(2 * math.pi * k) / 2 + _remainder(k)
 
 
 def softplus_tail(x: ArrayLike, power: ArrayLike) -> Float[Array, "..."]:

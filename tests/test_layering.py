@@ -26,6 +26,7 @@ LAYERS = [
         "arrays",
         "bijectors",
         "bessel",
+        "count_densities",
         "directional",
         "special",
     },

@@ -12,6 +12,7 @@ from scipy import stats as st
 from sgmc_jax import SAGACounts, TableCounts, Uniform, sample
 from sgmc_jax.bnp import FeatureLikelihood
 from sgmc_jax.collective import Collective
+from sgmc_jax.count_densities import log_negative_binomial
 from sgmc_jax.diagnostics import counts_variance
 from sgmc_jax.evaluation import NewItems
 from sgmc_jax.families import FeatureRows
@@ -19,7 +20,7 @@ from sgmc_jax.families.explicit_features import _Posterior
 from sgmc_jax.models import LDA, MatrixFactorization, SphericalAdmixture
 from sgmc_jax.models._sweep import word_counts
 from sgmc_jax.processes import Bernoulli, NegativeBinomial, OddsBernoulli, Poisson
-from sgmc_jax.special import digamma_step, log_negative_binomial, trigamma_step
+from sgmc_jax.special import digamma_step, trigamma_step
 from sgmc_jax.transitions import OrnsteinUhlenbeck, Phase
 
 KEY = jax.random.key(31)

@@ -25,6 +25,7 @@ from sgmc_jax import (
     gsgnht,
     mirrored_sgld,
     projected_sgld,
+    reflected_sgld,
     repeat,
     sample,
     sggmc,
@@ -227,6 +228,16 @@ def test_a_space_without_a_dimension(make):
     run = sample(KEY, make(grad, Stiefel(), 0.1), jnp.ones((1, 1)), None, num_steps=5)
     assert np.all(run.trace == 1) and run.info.finite.all()
     assert run.info.excess_temperature is None
+
+
+@pytest.mark.parametrize("bring", [Box(0.0), lambda x: jnp.clip(x, 0.0, jnp.inf)])
+@pytest.mark.parametrize("make", [projected_sgld, reflected_sgld])
+def test_an_infinite_gradient_is_not_brought_back(make, bring):
+    """A point at the wall of Gamma(1/2, 1) stayed there for ever, and none was told."""
+    grad = Minibatch(FunctionModel(lambda x: -0.5 * jnp.log(x) - x), Full())
+    with pytest.warns(UserWarning, match="finite"):
+        run = sample(KEY, make(grad, 0.1, bring), jnp.zeros(()), None, num_steps=5)
+    assert run.stopped == 0
 
 
 # ------------------------------------------------------------------ tuning

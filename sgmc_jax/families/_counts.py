@@ -14,7 +14,7 @@ from jax.scipy.special import xlogy
 from jaxtyping import Array, Float
 
 from ..arrays import columns_by_chunks
-from ..special import deviance, log_stirling
+from ..count_densities import deviance, log_stirling
 
 _LARGE = 1e4  # the sum of a row from which on float32 holds no log likelihood to a hundredth
 _STIRLING_FROM = 8
@@ -28,19 +28,18 @@ def by_size(
 
 
 def less_deviances(
-    x: Float[Array, "n d"], mean: Float[Array, "k d"], scale: Float[Array, " n"]
+    x: Float[Array, "n d"], log_mean: Float[Array, "k d"], scale: Float[Array, " n"]
 ) -> Float[Array, "k n"]:
     """-sum_d D(x_nd, s_n m_kd), D(x, m) = x log(x / m) - x + m: Poisson log likelihoods less
     those at the means x."""
-    least = jnp.finfo(x.dtype).tiny
 
     def chunk(rows: Float[Array, "n d+1"]) -> Float[Array, "k n"]:
         counts, scale = rows[:, :-1], rows[:, -1:]
-        one = lambda m: jnp.sum(deviance(counts, jnp.maximum(scale * m, least)), axis=1)
-        return -jax.lax.map(one, mean)
+        of = lambda log: deviance(counts, scale * jnp.exp(log), jnp.log(scale) + log)
+        return -jax.lax.map(lambda log: jnp.sum(of(log), axis=1), log_mean)
 
     rows = jnp.concatenate([x, scale[:, None]], axis=1)
-    return columns_by_chunks(chunk, rows, len(mean), 8 * rows.shape[1])
+    return columns_by_chunks(chunk, rows, len(log_mean), 8 * rows.shape[1])
 
 
 def at_their_means(x: Float[Array, "n d"]) -> Float[Array, " n"]:

@@ -75,12 +75,14 @@ def row(item: Any, dim: int) -> Float[Array, " d"]:
     return rows(jnp.asarray(item)[None], dim)[0]
 
 
-def check_rows(data: Any, dim: int) -> None:
-    """Raise unless the data are finite rows of size `dim`."""
+def check_rows(data: Any, dim: int, *, answers: bool = False) -> None:
+    """Raise unless the data are finite rows of size `dim`, or, with `answers`, true or false."""
     data = data if hasattr(data, "shape") else _checks.on_host("data", data)
     shape = jnp.shape(data)
     if shape[1:] != (dim,) and not (dim == 1 and len(shape) == 1):
         raise ValueError(f"data must be of shape (n, {dim}), got shape {shape}")
+    if answers and jnp.issubdtype(jnp.result_type(data), jnp.bool_):
+        return
     if not jnp.issubdtype(jnp.result_type(data), jnp.number):
         raise TypeError(f"data must be numbers, got {jnp.result_type(data)}")
     if jnp.issubdtype(jnp.result_type(data), jnp.complexfloating):

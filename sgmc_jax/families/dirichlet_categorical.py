@@ -178,4 +178,4 @@ def _tokens(data: Any) -> Int[np.ndarray, " n"]:
         )
     if tokens.min() < 0:
         raise ValueError(f"data must be indices, got {tokens.min()}")
-    return tokens
+    return tokens.astype(np.int64)  # numpy counts no unsigned ones of 64 bits

@@ -11,8 +11,9 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from ..arrays import product
+from ..count_densities import log_negative_binomial
 from ..random import log_gamma
-from ..special import log_negative_binomial, log_rising_factorial
+from ..special import log_rising_factorial
 from ._counts import at_their_means, by_size, less_deviances
 from ._from_data import items_of, shared_concentration
 from ._inputs import check_counts, positive_vector, row, rows
@@ -120,7 +121,7 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
     def scores(self, params: Multinomials, items: Any) -> Float[Array, "k n"]:
         logs = params.log_probability
         x = rows(items, self.size).astype(logs.dtype)
-        large = lambda: less_deviances(x, jnp.exp(logs), jnp.sum(x, axis=1))
+        large = lambda: less_deviances(x, logs, jnp.sum(x, axis=1))
         return by_size(x, large, lambda: product(logs, x.T))
 
     def log_base_of_deviances(self, x: Float[Array, "n d"]) -> Float[Array, " n"]:

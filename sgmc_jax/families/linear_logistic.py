@@ -78,7 +78,7 @@ class LinearLogistic(ExplicitFeatures):
         return self.feature_scale * jax.random.normal(key, (self.dim,), self.feature_scale.dtype)
 
     def check(self, data: Any) -> None:
-        _inputs.check_rows(data, self.dim)
+        _inputs.check_rows(data, self.dim, answers=True)
         if _checks.is_concrete(data):
             rows = np.asarray(data)
             other = rows[(rows != 0) & (rows != 1)]

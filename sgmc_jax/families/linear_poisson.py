@@ -11,8 +11,8 @@ from jaxtyping import Array, Float, Int
 from .. import _checks
 from .._checks import real
 from ..arrays import product
+from ..count_densities import deviance
 from ..random import log_gamma
-from ..special import deviance
 from . import _inputs
 from .explicit_features import ExplicitFeatures
 

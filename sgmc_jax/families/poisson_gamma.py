@@ -10,8 +10,9 @@ from jaxtyping import Array, Float
 
 from .. import _checks
 from ..arrays import product
+from ..count_densities import log_negative_binomial
 from ..random import log_gamma
-from ..special import log_negative_binomial, log_rising_factorial
+from ..special import log_rising_factorial
 from ._counts import at_their_means, by_size, less_deviances
 from ._from_data import items_of
 from ._inputs import positive_vector, row, rows
@@ -112,10 +113,10 @@ class PoissonGamma(CountVectors):
         return Poissons(log_gamma(key, shape) - jnp.log(rate))
 
     def scores(self, params: Poissons, items: Any) -> Float[Array, "k n"]:
-        mean, log_mean = jnp.exp(params.log_mean), params.log_mean
+        log_mean = params.log_mean
         x = rows(items, self.size).astype(log_mean.dtype)
-        small = lambda: product(log_mean, x.T) - jnp.sum(mean, axis=1)[:, None]
-        return by_size(x, lambda: less_deviances(x, mean, jnp.ones(len(x), x.dtype)), small)
+        small = lambda: product(log_mean, x.T) - jnp.sum(jnp.exp(log_mean), axis=1)[:, None]
+        return by_size(x, lambda: less_deviances(x, log_mean, jnp.ones(len(x), x.dtype)), small)
 
     def log_base_of_deviances(self, x: Float[Array, "n d"]) -> Float[Array, " n"]:
         return at_their_means(x)

@@ -32,7 +32,8 @@ def projected_sgld(
         so that this one is for boundaries where points are wanted.
 
     Args:
-        grad: the estimator of the gradient of the log posterior, defined on K.
+        grad: the estimator of the gradient of the log posterior, defined on K, its boundary too: a
+            chain that meets an infinite one there is stopped. `Transformed` moves such a wall away.
         step_size: h > 0, or a function of the step index.
         convex_set: K, such as `Box(0.0)` for a half line or an orthant, `Box(0.0, 1.0)` or
             `Ball(1.0)`; any `ConvexSet`, or a function that projects a position.

@@ -56,7 +56,8 @@ def sghmc(
             (Chen et al.) or `"AFBNFA"` (the ABOBA of Chen, Ding and Carin and of Liu, Zhu and
             Song). R draws v anew: `"R" + 5 * "ABOBA"` is five steps of size h / 5 from a fresh
             momentum. With EA in place of ABOBA, the SG-HMC of Nemeth and Fearnhead (2019), the
-            variance of a Gaussian is off by a factor of 5/6 for every step size (AE: 5/4).
+            variance of a Gaussian is off by a factor that tends to 5/6 (AE: 5/4), and not to 1, as
+            the step size vanishes.
         space: `Euclidean(scale)` for a mass matrix, `sggmc` for any other space.
 
     Returns:

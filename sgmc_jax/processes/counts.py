@@ -16,7 +16,8 @@ from jaxtyping import Array, Bool, Float, Int, PyTree, Real
 from .. import _checks, _returned
 from .._checks import real
 from .._functions import as_function
-from ..special import deviance, log1mexp, log_rising_factorial
+from ..count_densities import deviance
+from ..special import log1mexp, log_rising_factorial
 
 _MANY = 30
 
@@ -185,7 +186,7 @@ class Bernoulli(_YesOrNo):
         # a weight may be rounded to 1
         rest = num_items - stats
         plain = xlogy_log(stats, log_theta) + xlogy_log(rest, log1mexp(log_theta))
-        return _about_the_greatest(plain, stats, rest, jnp.exp(log_theta), -jnp.expm1(log_theta))
+        return _about_the_greatest(plain, stats, rest, log_theta, log1mexp(log_theta))
 
 
 class OddsBernoulli(_YesOrNo):
@@ -210,7 +211,7 @@ class OddsBernoulli(_YesOrNo):
         rest = num_items - stats
         have = xlogy_log(stats, small) - xlogy_log(rest, large)
         plain = have - num_items * jnp.log1p(jnp.exp(-jnp.abs(log_theta)))
-        shares = jax.nn.sigmoid(log_theta), jax.nn.sigmoid(-log_theta)
+        shares = jax.nn.log_sigmoid(log_theta), jax.nn.log_sigmoid(-log_theta)
         return _about_the_greatest(plain, stats, rest, *shares)
 
 
@@ -241,8 +242,8 @@ class Poisson(_CountedBySum):
     def log_column(
         self, stats: Int[Array, " K"], num_items: Any, log_theta: Float[Array, " K"]
     ) -> Float[Array, " K"]:
-        mean = num_items * jnp.exp(log_theta)
-        return jnp.where(stats > _MANY, -_deviance(stats, mean), xlogy_log(stats, log_theta) - mean)
+        plain = xlogy_log(stats, log_theta) - num_items * jnp.exp(log_theta)
+        return jnp.where(stats > _MANY, -_deviance(stats, num_items, log_theta), plain)
 
 
 class NegativeBinomial(_CountedBySum):
@@ -289,28 +290,31 @@ class NegativeBinomial(_CountedBySum):
     ) -> Float[Array, " K"]:
         rest = num_items * self.size
         plain = xlogy_log(stats, log_theta) + rest * log1mexp(log_theta)
-        return _about_the_greatest(plain, stats, rest, jnp.exp(log_theta), -jnp.expm1(log_theta))
+        return _about_the_greatest(plain, stats, rest, log_theta, log1mexp(log_theta))
 
 
 def _about_the_greatest(
     plain: Float[Array, " K"],
     x: Int[Array, " K"],
     y: Real[Array, "..."],
-    p: Float[Array, " K"],
-    q: Float[Array, " K"],
+    log_p: Float[Array, " K"],
+    log_q: Float[Array, " K"],
 ) -> Float[Array, " K"]:
     """`plain`, x log p + y log q with q = 1 - p, less its greatest value where x and y are large.
 
     Only differences of it are of use, and of 1e7 items their rounding is a nat.
     """
-    less = -_deviance(x, (x + y) * p) - _deviance(y, (x + y) * q)
+    less = -_deviance(x, x + y, log_p) - _deviance(y, x + y, log_q)
     return jnp.where((x > _MANY) & (y > _MANY), less, plain)
 
 
-def _deviance(x: Real[Array, "..."], mean: Float[Array, " K"]) -> Float[Array, " K"]:
-    """Where x is large."""
-    x = jnp.maximum(x, _MANY).astype(mean.dtype)
-    return deviance(x, jnp.maximum(mean, jnp.finfo(mean.dtype).tiny))
+def _deviance(
+    x: Real[Array, "..."], num: Real[Array, "..."] | int, log_share: Float[Array, " K"]
+) -> Float[Array, " K"]:
+    """Of x from its mean, a share of `num`, where x is large."""
+    x = jnp.maximum(x, _MANY).astype(log_share.dtype)
+    num = jnp.asarray(num, log_share.dtype)
+    return deviance(x, num * jnp.exp(log_share), jnp.log(num) + log_share)
 
 
 def _log_next(lower: Int[Array, "*n"]) -> Float[Array, "*n"]:

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int32
 
 from .. import _checks
-from ..special import phi
+from ..count_densities import phi
 from ._rejection import first_accepted
 from .words import symmetric, uniform, word_keys, word_pair
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
 from jaxtyping import Array, Float, PyTree
 
+from .. import _tree
 from .._types import Position
 from ..convex_sets import ConvexSet, as_convex_set
 from .transition import Phase, Transition
@@ -23,6 +25,11 @@ class _Constraint(Transition):
 
     def check_position(self, position: Position) -> None:
         self.convex_set.check(position)
+
+    def _back(self, phase: Phase, bring: Callable[[Position], Position]) -> Phase:
+        """NaN for what is not finite: a point of the set would hide an infinite gradient."""
+        broken = ~_tree.all_finite(phase.position)
+        return phase._replace(position=_tree.nan_where(bring(phase.position), broken))
 
 
 class Projection(_Constraint):
@@ -42,7 +49,7 @@ class Projection(_Constraint):
     """
 
     def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
-        return phase._replace(position=self.convex_set.project(phase.position))
+        return self._back(phase, self.convex_set.project)
 
 
 class Reflection(_Constraint):
@@ -58,4 +65,4 @@ class Reflection(_Constraint):
     """
 
     def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
-        return phase._replace(position=self.convex_set.reflect(phase.position))
+        return self._back(phase, self.convex_set.reflect)

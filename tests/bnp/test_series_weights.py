@@ -15,6 +15,7 @@ from sgmc_jax.processes import (
     BetaProcess,
     GammaProcess,
     NegativeBinomial,
+    OddsBernoulli,
     Poisson,
     Representation,
     StableBetaProcess,
@@ -92,6 +93,25 @@ def check(name):
 @pytest.mark.parametrize("name", CASES)
 def test_weights_given_their_columns(name):
     check(name)
+
+
+@pytest.mark.parametrize(
+    "counts", [Bernoulli(), OddsBernoulli(), Poisson(), NegativeBinomial(2.0)], ids=type
+)
+def test_columns_of_weights_that_underflow(counts):
+    """NaN, from which no proposal is accepted."""
+    log = np.array([-300.0, -95.0, -88.0, -60.0])
+    columns = counts.log_column(jnp.full(4, 100), 200, jnp.float32(log))
+    np.testing.assert_allclose(np.diff(columns), 100 * np.diff(log), rtol=1e-5)
+
+
+def test_a_weight_that_begins_far_too_small_is_found():
+    own = SeriesWeights(bondesson(BetaProcess(0.1)), Bernoulli())
+    move = jax.jit(lambda key, s: own._moved_weights(key, own.series, jnp.full(1, 100), 200, s))
+    log_theta = jnp.full(1, -100.0)
+    for key in jax.random.split(KEY, 60):
+        log_theta = move(key, log_theta)
+    assert abs(float(log_theta[0]) - np.log(0.5)) < 0.7
 
 
 def test_weights_that_round_to_one_are_drawn_by_how_fast_their_density_falls(monkeypatch):

@@ -77,6 +77,32 @@ def test_likelihoods_and_scores_keep_their_digits(family, total):
     np.testing.assert_allclose(scores - scores[:1], wanted - wanted[:1], rtol=1e-4, atol=0.01)
 
 
+@pytest.mark.parametrize("log", [-20.0, -88.0, -300.0])
+def test_counts_that_a_cluster_hardly_has_are_scored(log):
+    """Of more than 10^4 in all; at a mean that underflows, the score was NaN."""
+    x, logs = np.array([[9_000, 2_000], [11_000, 0], [0, 7]]), np.float32([[0, log], [log, 0]])
+    wanted = logs.astype(float) @ x.T
+    got = np.asarray(COUNTS[0].__class__(0.03, 2).scores(Multinomials(jnp.asarray(logs)), x))
+    np.testing.assert_allclose(got[0] - got[1], wanted[0] - wanted[1], rtol=1e-5)
+    wanted = wanted - np.exp(logs.astype(float)).sum(1)[:, None]
+    got = np.asarray(PoissonGamma(0.03, 1.0, 2).scores(Poissons(jnp.asarray(logs)), x))
+    np.testing.assert_allclose(got[0] - got[1], wanted[0] - wanted[1], rtol=1e-5)
+
+
+def test_documents_of_words_of_their_own_are_divided():
+    """Each cluster lacks half of the words; no move was accepted."""
+    half, rng = 200, np.random.default_rng(0)
+    p = np.kron(np.eye(2), np.full(half, 1 / half))
+    x = np.stack([rng.multinomial(20_000, p[i % 2]) for i in range(20)])
+    parts = DirichletProcess(1.0), DirichletMultinomial(0.02, 2 * half)
+    truth = np.arange(20) % 2
+    run = sample(KEY, slice_mixture(*parts), truth, x, num_steps=3)
+    assert np.all(run.stopped < 0)
+    run = sample(KEY, split_merge(*parts), np.zeros(20, int), x, num_steps=20)
+    z = run.trace.local["assignment"][0, -1]
+    np.testing.assert_array_equal(z == z[0], truth == 0)
+
+
 @pytest.mark.parametrize("far", [1.0, 1e4])
 def test_likelihoods_far_from_the_centre_keep_their_digits(far):
     """Products of 1e8 in float32 were off by 5."""

@@ -77,6 +77,13 @@ def test_other_data_are_refused(family, data, message):
         sample(jax.random.key(0), kernel, None, np.array(data), num_steps=1)
 
 
+def test_answers_may_be_true_or_false():
+    kernel = hybrid_features(BetaBernoulli(1.0), LOGISTIC, capacity=4)
+    answers = np.random.default_rng(0).random((5, 2)) < 0.4
+    run = lambda data: sample(jax.random.key(0), kernel, None, data, num_steps=3).trace
+    jax.tree.map(np.testing.assert_array_equal, run(answers), run(answers.astype(int)))
+
+
 @pytest.mark.parametrize("name", ["shape", "rate", "background"])
 def test_what_must_be_positive(name):
     with pytest.raises(ValueError, match=name):

@@ -146,7 +146,7 @@ def test_variance_with_minibatches(name):
 
 
 @pytest.mark.parametrize("word, factor", [("EA", 5 / 6), ("AE", 5 / 4)])
-def test_euler_steps_from_a_fresh_momentum_are_off_for_every_step_size(word, factor):
+def test_euler_steps_from_a_fresh_momentum_are_off_at_vanishing_steps(word, factor):
     """Five of them, by L / (L + 1) or L / (L - 1): the momentum is drawn half a step from where."""
     ratio = variance_of_several(word, 1e-5, 5) / (TEMPERATURE / CURVATURE)
     assert abs(ratio - factor) < 1e-4

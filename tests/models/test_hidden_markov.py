@@ -398,6 +398,14 @@ def test_simulated_series_have_the_law(name):
         within(np.mean(rows[:, None] <= decile, axis=0), law.cdf(decile), len(rows))
 
 
+@pytest.mark.parametrize("name", LAWS)
+def test_any_kind_of_key_simulates(name):
+    """JAX's own Poisson draws take keys of one kind."""
+    model, position, _ = problem(name, 3)
+    _, series = model.simulate(jax.random.key(0, impl="rbg"), position, 50)
+    assert np.all(np.isfinite(series)) and len(np.unique(series)) > 1
+
+
 @pytest.mark.parametrize("initial", [None, "given"])
 def test_simulated_series_begin_with_the_law(initial):
     model, position, _ = problem("normal", 3, initial)

@@ -14,7 +14,8 @@ from jaxtyping import Array, Float, PyTree
 
 from ... import _checks, _returned
 from ..._functions import as_optional, function_of
-from ...special import log_poisson
+from ...count_densities import log_poisson
+from ...random import poisson
 
 
 class Emission(eqx.Module):
@@ -175,7 +176,7 @@ class PoissonEmission(Emission):
             )
 
     def sample(self, key: Any, parameters: PyTree) -> PyTree:
-        return jax.random.poisson(key, jnp.exp(_named(self, parameters, "log_rate")))
+        return poisson(key, jnp.exp(_named(self, parameters, "log_rate")))
 
 
 class CategoricalEmission(Emission):
