@@ -190,5 +190,5 @@ plt.show()
 #   A kernel whose state holds more than its position needs `refresh` before it takes turns.
 #
 # [Parts of one's own](../docs/guide/own_parts.md) has kernels and `refresh`, and
-# [recipes](../docs/guide/recipes.md) samplers of letters. [Random measures](random_measures.ipynb)
-# has the same processes on larger data, [network](network.ipynb) a `gibbs` of two kernels.
+# [concepts](../docs/guide/concepts.md) letters. [Random measures](random_measures.ipynb) has the
+# same processes on larger data, [network](network.ipynb) a `gibbs` of two kernels.

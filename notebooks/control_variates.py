@@ -163,7 +163,7 @@ plt.show()
 #   $C$, is .02, and more in the tails, where $V$ is larger. (Of its excess temperature $h^2 / 4$
 #   belongs to the momenta.)
 #
-# Not counted are the search for the mode, which all of them begin at, and burn-in. The sum over all
+# Not counted are the search for the mode and burn-in: chains begin at exact draws. The sum over all
 # items at the centre costs a pass, once. Where there is no good centre, `SVRG` moves it along with
 # the chain. What each sampler's bias is, and how to know a bad run, is in the guide:
 # [choosing](../docs/guide/choosing.md), [bad runs](../docs/guide/bad_runs.md). The same with

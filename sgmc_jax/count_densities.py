@@ -14,6 +14,11 @@ _FROM = 30.0  # counts from which on saddle points are taken
 _FAR = 1e-3  # of a count, to a mean
 
 
+def log_factorial(k: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """log k!, exactly 0 of 0 and 1, of which a sum may have many."""
+    return jnp.where(k > 1, jax.lax.lgamma(k + 1), 0.0)
+
+
 def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Float[Array, "..."]:
     """log P(k) of a Poisson law, k log r - r - log k!, in digits of its own also at large rates.
 
@@ -38,8 +43,7 @@ def log_poisson(count: ArrayLike, log_rate: ArrayLike) -> Float[Array, "..."]:
     far = (k > _FROM) & (rate > 1) & (rate < jnp.inf)
     big, r = jnp.where(far, k, _FROM), jnp.where(far, rate, _FROM)
     near = -deviance(big, r) - log_stirling(big)
-    factorial = jnp.where(k > 1, jax.lax.lgamma(k + 1), 0.0)  # of 1 it would be rounded
-    value = jnp.where(far, near, plain - factorial)
+    value = jnp.where(far, near, plain - log_factorial(k))
     # its derivative alone, k - r, which is large where r overflows, and no NaN
     most = 0.9 * math.log(float(jnp.finfo(dtype).max))
     slope = jnp.where(jnp.isfinite(log_rate), log_rate, 0.0)
@@ -96,7 +100,9 @@ def deviance(x: ArrayLike, mean: ArrayLike, log_mean: ArrayLike | None = None) -
 @jax.custom_jvp
 def _deviance(x: Array, mean: Array, log_mean: Array) -> Array:
     far = mean <= _FAR * x  # there x / mean may overflow
-    near = mean * phi(jnp.where(far, 0.0, (x - mean) / jnp.where(far, 1.0, mean)))
+    relative = (x - mean) / jnp.where(far, 1.0, mean)
+    # a GPU's quotient may be rounded below -1
+    near = mean * phi(jnp.where(far, 0.0, jnp.maximum(relative, -1)))
     return jnp.where(far, jnp.where(x > 0, x * _log_ratio(x, mean, log_mean), 0) - x + mean, near)
 
 

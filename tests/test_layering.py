@@ -51,7 +51,7 @@ LAYERS = [
     {"pictures"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-# transitions act on spaces, and batchers draw random subsets: the one edge inside a layer
+# transitions act on spaces: the one edge inside a layer
 ALLOWED = {("transitions", "spaces")}
 
 

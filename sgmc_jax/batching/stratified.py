@@ -167,7 +167,7 @@ def neyman_sizes(
     mean = np.stack([np.bincount(strata, column) for column in flat.T], 1) / counts[:, None]
     square = np.bincount(strata, ((flat - mean[strata]) ** 2).sum(1))
     deviation = np.sqrt(square / np.maximum(counts - 1, 1))
-    return tuple(map(int, _shared_out(batch_size, counts, counts * deviation)))
+    return tuple(map(int, _shared_out("batch_size", batch_size, counts, counts * deviation)))
 
 
 def _kinds(counts: np.ndarray, sizes: np.ndarray) -> tuple[_Kind, ...]:
@@ -205,7 +205,7 @@ def _strata(labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _sizes(sizes: int | Sequence[int], counts: np.ndarray) -> np.ndarray:
     """The number of items from each stratum."""
     if not isinstance(sizes, tuple | list) and np.ndim(sizes) == 0:
-        return _shared_out(sizes, counts, counts)
+        return _shared_out("sizes", sizes, counts, counts)
     given = list(cast(Sequence[int], sizes))
     for size in given:
         _checks.whole("sizes", size)
@@ -219,12 +219,12 @@ def _sizes(sizes: int | Sequence[int], counts: np.ndarray) -> np.ndarray:
     return np.asarray(given)
 
 
-def _shared_out(num: Any, counts: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _shared_out(name: str, num: Any, counts: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """Whole numbers n_s from 1 to N_s of sum `num` that minimise `sum_s spread_s^2 / n_s`."""
-    _checks.whole("batch_size", num)
+    _checks.whole(name, num)
     if not len(counts) <= num <= counts.sum():
         raise ValueError(
-            f"batch_size must be from the number of strata to that of items, {len(counts)} to "
+            f"{name} must be from the number of strata to that of items, {len(counts)} to "
             f"{counts.sum()}, got {num}"
         )
     # the k-th item of a stratum takes spread^2 / (k (k + 1)) off the sum: the greatest first

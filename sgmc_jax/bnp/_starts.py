@@ -44,12 +44,16 @@ def start_position(process: Process, position: Any, num_items: int) -> Dist:
     return Dist(hyper, {"assignment": labels})
 
 
-def check_start(family: Family, capacity: int, position: Any, data: PyTree) -> None:
-    """Raise unless the items suit the family, and given labels the slots."""
+def check_start(
+    family: Family, capacity: int, position: Any, data: PyTree, *, marginals: bool = False
+) -> None:
+    """Raise unless the items suit the family, or its marginals, and given labels the slots."""
     # the whole has been checked before it was split
     if isinstance(data, Shard):
         return
     family.check(data)
+    if marginals:
+        family.check_marginals(data)
     check_labels(position, as_shard(data).capacity, capacity)
 
 

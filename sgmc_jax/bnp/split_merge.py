@@ -115,8 +115,7 @@ class SplitMerge(Kernel):
 
     def check(self, position: Any, data: Data) -> None:
         check_hyper(position, self.process)
-        check_start(self.family, self.capacity, position, data)
-        self.family.check_marginals(data)
+        check_start(self.family, self.capacity, position, data, marginals=True)
 
     def _pairs(self, key: Any, blocks: Blocks, labels: Array) -> tuple[Pairs, Array]:
         """Seeds, drawn without a look at the labels, and their points (P, 2, D)."""

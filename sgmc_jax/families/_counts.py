@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jax.scipy.special import xlogy
 from jaxtyping import Array, Float
 
-from ..arrays import columns_by_chunks
-from ..count_densities import deviance, log_stirling
+from ..arrays import columns_by_chunks, largest_of_batch
+from ..count_densities import deviance, log_factorial, log_stirling
+from ._inputs import lost_from
 
 _LARGE = 1e4  # the sum of a row from which on float32 holds no log likelihood to a hundredth
 _STIRLING_FROM = 8
@@ -23,8 +24,13 @@ _STIRLING_FROM = 8
 def by_size(
     x: Float[Array, "n d"], large: Callable[[], Array], small: Callable[[], Array]
 ) -> Float[Array, "..."]:
-    """`large()` if some row's sum is, else `small()`, which may be a product of matrices."""
-    return jax.lax.cond(jnp.max(jnp.sum(x, axis=1), initial=0) > _LARGE, large, small)
+    """`large()` of rows whose sum is, and of others `small()`, which may be a product of matrices.
+
+    The numbers of a row are its own, whatever else is in the call.
+    """
+    own = jnp.sum(x, axis=1) > lost_from(_LARGE, x.dtype)
+    some = largest_of_batch(jnp.any(own))
+    return jax.lax.cond(some, lambda: jnp.where(own, large(), small()), small)
 
 
 def less_deviances(
@@ -46,5 +52,5 @@ def at_their_means(x: Float[Array, "n d"]) -> Float[Array, " n"]:
     """sum_d log P(x_d) of Poisson laws with the means x_d: x log x - x - log x!."""
     far = x >= _STIRLING_FROM
     near = jnp.where(far, 0, x)
-    few = jax.lax.lgamma(near + 1) - xlogy(near, near) + near
+    few = log_factorial(near) - xlogy(near, near) + near
     return -jnp.sum(jnp.where(far, log_stirling(jnp.where(far, x, _STIRLING_FROM)), few), axis=1)

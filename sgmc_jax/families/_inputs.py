@@ -90,6 +90,11 @@ def check_rows(data: Any, dim: int, *, answers: bool = False) -> None:
     _checks.finite("data", data)
 
 
+def lost_from(limit: float, dtype: Any) -> float:
+    """From where on sums are too large for their digits, given for float32."""
+    return limit * float(jnp.finfo(jnp.float32).eps / jnp.finfo(dtype).eps)
+
+
 def check_precision(data: Any) -> None:
     """Warn if the data are so far from zero that their numbers do not tell items well apart."""
     if not _checks.is_concrete(data) or len(data) == 0:

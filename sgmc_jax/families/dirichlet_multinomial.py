@@ -6,12 +6,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
 from .. import _checks
 from ..arrays import product
-from ..count_densities import log_negative_binomial
+from ..count_densities import log_factorial, log_negative_binomial
 from ..random import log_gamma
 from ..special import log_rising_factorial
 from ._counts import at_their_means, by_size, less_deviances
@@ -129,7 +128,7 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
 
     def log_base(self, items: Any) -> Float[Array, " n"]:
         x = rows(items, self.size)
-        return gammaln(jnp.sum(x, axis=1) + 1) - jnp.sum(gammaln(x + 1), axis=1)
+        return log_factorial(jnp.sum(x, axis=1)) - jnp.sum(log_factorial(x), axis=1)
 
     def predictive(self, stats: FirstMoments) -> Dirichlets:
         return Dirichlets(cast(self, stats.total).concentration + stats.total)

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from ..arrays import columns_by_chunks, product
+from ..arrays import columns_by_chunks, largest_of_batch, product
 from ..random.slots import slot_normal
 from ._from_data import Spread
-from ._inputs import covariance_matrix, row, rows, vector
+from ._inputs import covariance_matrix, lost_from, row, rows, vector
 from ._moments import FirstMoments, first_moments
 from .family import LocatedFamily, cast
 
@@ -118,25 +118,27 @@ class NormalKnownCovariance(LocatedFamily):
     def _scored(
         self, params: Location, items: Any
     ) -> tuple[Float[Array, "k n"], Float[Array, " n"]]:
-        """Scores, and what they leave out: where items are far from the centre, a constant."""
+        """Scores, and what they leave out: of items far from the centre, a constant."""
         own = cast(self, params.mean)
         mean, constant = own._whiten(params.mean), own._constant()
         y = own._whiten(rows(items, self.dim).astype(mean.dtype))
         squares = jnp.sum(y**2, axis=1)
+        far = squares > lost_from(_FAR, squares.dtype)
 
         def apart(y: Float[Array, "n d"]) -> Float[Array, "k n"]:
             return -0.5 * jax.lax.map(lambda m: jnp.sum((y - m) ** 2, axis=1), mean)
 
-        # expanded into products large squares would cancel
-        far = lambda: (
-            columns_by_chunks(apart, y, len(mean), 8 * self.dim),
-            jnp.broadcast_to(constant, squares.shape),
-        )
-        near = lambda: (
-            product(mean, y.T) - 0.5 * jnp.sum(mean**2, axis=1)[:, None],
-            constant - 0.5 * squares,
-        )
-        return jax.lax.cond(jnp.max(squares, initial=0) > _FAR, far, near)
+        def near() -> tuple[Array, Array]:
+            scores = product(mean, y.T) - 0.5 * jnp.sum(mean**2, axis=1)[:, None]
+            return scores, constant - 0.5 * squares
+
+        def both() -> tuple[Array, Array]:
+            # expanded into products large squares would cancel
+            scores, base = near()
+            direct = columns_by_chunks(apart, y, len(mean), 8 * self.dim)
+            return jnp.where(far, direct, scores), jnp.where(far, constant, base)
+
+        return jax.lax.cond(largest_of_batch(jnp.any(far)), both, near)
 
     def log_base(self, items: Any) -> Float[Array, " n"]:
         x = rows(items, self.dim)

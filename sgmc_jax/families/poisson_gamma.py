@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
 from .. import _checks
 from ..arrays import product
-from ..count_densities import log_negative_binomial
+from ..count_densities import log_factorial, log_negative_binomial
 from ..random import log_gamma
 from ..special import log_rising_factorial
 from ._counts import at_their_means, by_size, less_deviances
@@ -122,7 +121,7 @@ class PoissonGamma(CountVectors):
         return at_their_means(x)
 
     def log_base(self, items: Any) -> Float[Array, " n"]:
-        return -jnp.sum(gammaln(rows(items, self.size) + 1), axis=1)
+        return -jnp.sum(log_factorial(rows(items, self.size)), axis=1)
 
     def predictive(self, stats: FirstMoments) -> Gammas:
         own = cast(self, stats.total)

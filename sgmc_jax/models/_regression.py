@@ -87,7 +87,9 @@ class LabelRegression(LinearModel):
     def predict(
         self, draws: Float[Array | np.ndarray, "..."], x: Shaped[Array | np.ndarray, "n d"]
     ) -> Float[Array, "n ..."]:
-        """The posterior mean of each item's probabilities: scikit-learn's `predict_proba`.
+        """The posterior mean of each item's probabilities.
+
+        These are of scikit-learn's `predict_proba`, of two labels its second column alone.
 
         Args:
             draws: positions of a sampler, on any leading axes; one position gives its own.

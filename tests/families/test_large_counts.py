@@ -4,12 +4,13 @@ import warnings
 
 import jax
 import jax.numpy as jnp
+import jax.test_util
 import numpy as np
 import pytest
 from scipy.special import betaln, gammaln
 from scipy.stats import multinomial, norm, poisson
 
-from sgmc_jax import sample
+from sgmc_jax import sample, scan_kernel
 from sgmc_jax.bnp import (
     DirichletProcess,
     collapsed_mixture,
@@ -18,6 +19,7 @@ from sgmc_jax.bnp import (
     slice_mixture,
     split_merge,
 )
+from sgmc_jax.collective import Shard
 from sgmc_jax.families import (
     DirichletMultinomial,
     NormalGamma,
@@ -101,6 +103,77 @@ def test_documents_of_words_of_their_own_are_divided():
     run = sample(KEY, split_merge(*parts), np.zeros(20, int), x, num_steps=20)
     z = run.trace.local["assignment"][0, -1]
     np.testing.assert_array_equal(z == z[0], truth == 0)
+
+
+def of_counts(family, rows):
+    logs = jnp.log(jax.random.dirichlet(KEY, jnp.ones(family.size), (3,)))
+    kind = Multinomials if isinstance(family, DirichletMultinomial) else Poissons
+    return family, kind(logs), jnp.asarray(rows)
+
+
+NEAR, LARGE = [[3, 1, 0, 2], [0, 9, 4, 1]], [6_000, 3, 5_000, 1]
+NORMAL, MEANS = NormalKnownCovariance(jnp.zeros(2), 1.0, 4.0), jnp.array([[1.0, 2.0], [-3.0, 0.4]])
+BESIDE = {
+    "multinomial": lambda last: of_counts(COUNTS[0], [*NEAR, last or [1, 1, 1, 1]]),
+    "poisson": lambda last: of_counts(COUNTS[1], [*NEAR, last or [1, 1, 1, 1]]),
+    "normal": lambda last: (
+        NORMAL,
+        Location(MEANS),
+        jnp.array([[0.3, 7.0], [60.0, -40.0], [0.0, 300.0 if last else 1.0]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("what", ["scores", "loglik"])
+def test_a_rows_numbers_are_its_own(name, what):
+    """Or chains would be others on other shards."""
+    alone, beside = (
+        jax.jit(getattr(family, what))(params, x)
+        for family, params, x in (BESIDE[name](None), BESIDE[name](LARGE))
+    )
+    np.testing.assert_array_equal(alone[:, :-1], beside[:, :-1])
+    assert np.all(np.isfinite(beside))
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("what", ["scores", "loglik"])
+def test_small_rows_cost_a_batch_of_calls_no_deviances(name, what):
+    """A `cond` by each call's own rows would compute both ways for all."""
+    family, params, x = BESIDE[name](LARGE)
+    of = jax.vmap(lambda x: getattr(family, what)(params, x))
+    both = jnp.stack([x, x[::-1]])
+    assert " cond[" in str(jax.make_jaxpr(of)(both))
+    one = np.asarray(getattr(family, what)(params, x))
+    np.testing.assert_allclose(of(both), [one, one[:, ::-1]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("last", [None, LARGE], ids=["small", "large"])
+def test_likelihoods_have_gradients(name, last, x64):
+    family, params, x = BESIDE[name](last)
+    params = jax.tree.map(lambda p: p.astype(float), params)
+    of = lambda params: jnp.sum(family.loglik(params, x.astype(float)))
+    jax.test_util.check_grads(of, (params,), 1, modes=["fwd", "rev"], rtol=1e-5)
+
+
+def test_words_that_a_document_lacks_add_nothing():
+    """log 0! is 0, and in float32 that of `gammaln` another number."""
+    size, rng = 200_000, np.random.default_rng(0)
+    x = np.zeros(size)
+    x[:80] = rng.integers(1, 3, 80)
+    exact = -gammaln(x[:80] + 1).sum()
+    base = float(PoissonGamma(1.0, 1.0, size).log_base(x[None])[0])
+    assert base == pytest.approx(exact, abs=1e-4)
+    base = float(DirichletMultinomial(1.0, size).log_base(x[None])[0])
+    assert base == pytest.approx(exact + gammaln(x.sum() + 1), abs=1e-3)
+
+
+def test_shards_of_large_counts_are_checked_as_a_whole():
+    kernel, x = split_merge(DirichletProcess(1.0), COUNTS[0]), jnp.ones((8, 4))
+    shard = Shard(x, 6, 0, 6)
+    state = kernel.init(KEY, None, shard)
+    scan_kernel(KEY, kernel, state, shard, 1)
 
 
 @pytest.mark.parametrize("far", [1.0, 1e4])
