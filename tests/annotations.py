@@ -21,6 +21,7 @@ from tests.wrong import trace  # noqa: E402
 
 def main() -> None:
     """Print the cases whose trace breaks what an annotation promises."""
+    checked.must_check()
     for case in registry.CASES:
         data = jax.tree.map(jax.numpy.asarray, case.data)
         try:

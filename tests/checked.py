@@ -12,5 +12,18 @@ def install() -> None:
     install_import_hook("sgmc_jax", "tests.checked.checked")
 
 
+def must_check() -> None:
+    """Raise where a broken annotation passes: then nothing has been checked at all."""
+    from sgmc_jax.arrays import product
+
+    try:
+        product("no", "numbers")
+    except Exception as error:
+        if "check" in type(error).__name__.lower():
+            return
+    raise RuntimeError("annotations are not checked")
+
+
 def pytest_configure() -> None:
     install()
+    must_check()

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from sgmc_jax import Pmap, ShardMap, Vmap, _compiler
+from sgmc_jax import ShardMap, Vmap, _compiler
 from sgmc_jax.random import von_mises_fisher
 from sgmc_jax.runner.programs import Layout, Role
 
@@ -29,8 +29,10 @@ def _compiled(engine, large):
     return layout.compile(lambda x: jnp.cumsum(jnp.sin(x)), Role.CARRY)
 
 
-@pytest.mark.parametrize("engine", [None, Vmap(2), Pmap(2), ShardMap(2)], ids=str)
+@pytest.mark.parametrize("engine", [None, Vmap(2), ShardMap(2)], ids=str)
 def test_a_large_program_computes_what_a_small_one_does(engine, no_flags):
+    """`Pmap` has no options."""
+    assert _names()
     x = jnp.arange(8.0) if engine is None else engine.put(jnp.arange(8.0).reshape(2, 4))
     want, got = (_compiled(engine, large)(x) for large in (False, True))
     assert jnp.allclose(want, got, rtol=1e-6)

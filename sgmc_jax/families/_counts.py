@@ -39,7 +39,7 @@ def less_deviances(
     """-sum_d D(x_nd, s_n m_kd), D(x, m) = x log(x / m) - x + m: Poisson log likelihoods less
     those at the means x."""
 
-    def chunk(rows: Float[Array, "n d+1"]) -> Float[Array, "k n"]:
+    def chunk(rows: Float[Array, "n columns"]) -> Float[Array, "k n"]:
         counts, scale = rows[:, :-1], rows[:, -1:]
         of = lambda log: deviance(counts, scale * jnp.exp(log), jnp.log(scale) + log)
         return -jax.lax.map(lambda log: jnp.sum(of(log), axis=1), log_mean)

@@ -117,7 +117,7 @@ def test_asynchronous_blocks_are_not_exact():
 @full
 def test_the_number_of_clusters_without_data_by_a_finite_tail():
     """As simulated in plain NumPy; with all of the tail it is 5.88."""
-    for tail, mean in [(1, 5.33), (10, 5.83)]:
+    for tail, mean in [(1, 5.33), (3, 5.67)]:
         kernel = uncollapsed_mixture(DP, FLAT, tail=tail, capacity=40)
         assert abs(mean_active(kernel) - mean) < 0.1
 

@@ -80,7 +80,7 @@ def test_statistics_are_sums_over_items(make, x64, monkeypatch):
         naive = jax.tree.map(lambda s, a, k=k: s.at[k].add(a), naive, one)
     close(stats, naive)
     np.testing.assert_array_equal(stats.count, np.bincount(labels, minlength=4))
-    monkeypatch.setattr(chunks, "_CHUNK", 64)  # three chunks and a rest
+    monkeypatch.setattr(chunks, "_CHUNK", 64)  # of outer products: three chunks and a rest
     close(family.statistics(x, weights), stats)
     removed = jax.tree.map(lambda s, a: s[labels[0]] - a, stats, family.item_statistics(x[0]))
     close(jax.tree.map(lambda s: s[labels[0]], family.statistics(x[1:], weights[:, 1:])), removed)

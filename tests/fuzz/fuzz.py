@@ -32,6 +32,10 @@ X = np.random.default_rng(5).normal(size=(20, 2))  # data by mistake
 SECONDS = 60  # a call that takes longer hangs
 
 
+class Late(Exception):
+    """A call that hangs; no error of the library's, or of a user's."""
+
+
 class Fault(NamedTuple):
     """A call that ended as none should."""
 
@@ -80,6 +84,8 @@ def fault(error: BaseException) -> str | None:
     frames = traceback.extract_tb(error.__traceback__)
     last = frames[-1]
     own = [i for i, frame in enumerate(frames) if frame.filename.startswith(HOME)]
+    if isinstance(error, Late):
+        return f"{last.name} after {SECONDS} seconds" if not own else _place(frames[own[-1]])
     if not own:
         return None  # Python's own words for the call itself
     if any(frame.filename.startswith(HERE) for frame in frames[own[-1] :]):
@@ -87,12 +93,20 @@ def fault(error: BaseException) -> str | None:
     raised = last.filename.startswith(HOME) and (last.line or "").lstrip().startswith("raise")
     if raised and isinstance(error, REFUSALS) and 10 < len(str(error)) < 600:
         return None
-    where = frames[own[-1]]
-    return f"{where.filename[len(HOME) + 1 :]}:{where.lineno}"
+    return _place(frames[own[-1]])
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    return f"{frame.filename[len(HOME) + 1 :]}:{frame.lineno}"
+
+
+def _late(*_: Any) -> None:
+    raise Late(f"no answer in {SECONDS} seconds")
 
 
 def attempt(name: str, call: Call, spoilt: dict[str, Any]) -> Fault | None:
     """Make the call; what it did wrong, if anything."""
+    signal.signal(signal.SIGALRM, _late)
     signal.alarm(SECONDS)
     try:
         with warnings.catch_warnings():
@@ -119,11 +133,6 @@ def chosen(patterns: Sequence[str]) -> list[str]:
 
 def faults(num_calls: int, seed: int, only: Sequence[str] = "*") -> Iterator[Fault | None]:
     """What each of so many calls did wrong, `None` for nothing."""
-
-    def late(*_: Any) -> None:
-        raise TimeoutError(f"no answer in {SECONDS} seconds")
-
-    signal.signal(signal.SIGALRM, late)
     source, table, pool = random.Random(seed), calls(), junk()
     names = chosen(only)
     for _ in range(num_calls):

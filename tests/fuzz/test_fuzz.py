@@ -2,6 +2,7 @@
 
 import inspect
 import random
+import time
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
@@ -10,7 +11,8 @@ import jax
 import numpy as np
 import pytest
 
-from sgmc_jax import _tree
+from sgmc_jax import FunctionModel, _tree
+from tests.fuzz import fuzz
 from tests.fuzz.calls import Call, calls
 from tests.fuzz.fuzz import attempt, faults, spoil
 from tests.fuzz.left_out import LEFT_OUT
@@ -104,3 +106,16 @@ def test_an_error_in_nobodys_words_is_seen():
     """Planted: the library's own code fails on what it was given, and says nothing of it."""
     call, spoilt = spoil(random.Random(0), Call(_tree.size, {"x": [1.0]}), ["text"])
     assert attempt("size", call, spoilt).where.startswith("_tree.py")
+
+
+def sleep(x):
+    time.sleep(5)
+    return x
+
+
+@pytest.mark.parametrize("function", [sleep, lambda x: FunctionModel(sleep).logprior(x)])
+def test_a_call_that_hangs_is_seen(function, monkeypatch):
+    """Planted: it sleeps, in the library and outside of it."""
+    monkeypatch.setattr(fuzz, "SECONDS", 1)
+    found = attempt("sleep", Call(function, {"x": 1.0}), {})
+    assert found is not None and "no answer" in found.error
