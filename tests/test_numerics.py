@@ -34,6 +34,7 @@ from sgmc_jax import (
     thin,
 )
 from sgmc_jax.bnp import GammaPoisson, PoissonGamma, cluster_table
+from sgmc_jax.count_densities import log_negative_binomial, log_poisson
 from sgmc_jax.diagnostics import ksd
 from sgmc_jax.evaluation import NewItems, perplexity
 from sgmc_jax.mirrors import PositiveMirror
@@ -60,8 +61,6 @@ from sgmc_jax.random import accept, von_mises_fisher
 from sgmc_jax.special import (
     exponential_integral,
     incomplete_gamma_tail,
-    log_negative_binomial,
-    log_poisson,
     log_rising_factorial,
 )
 from sgmc_jax.tune import grid_search, successive_halving

@@ -109,7 +109,7 @@ def test_a_weight_that_begins_far_too_small_is_found():
     own = SeriesWeights(bondesson(BetaProcess(0.1)), Bernoulli())
     move = jax.jit(lambda key, s: own._moved_weights(key, own.series, jnp.full(1, 100), 200, s))
     log_theta = jnp.full(1, -100.0)
-    for key in jax.random.split(KEY, 60):
+    for key in jax.random.split(KEY, 600):
         log_theta = move(key, log_theta)
     assert abs(float(log_theta[0]) - np.log(0.5)) < 0.7
 
