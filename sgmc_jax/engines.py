@@ -72,6 +72,11 @@ def _everywhere(mesh: Mesh) -> Callable:
     return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, PartitionSpec()))
 
 
+def numpy_of(x: Any) -> Any:
+    """NumPy, or JAX's: what no process holds as a whole stays where it is."""
+    return np if getattr(x, "is_fully_addressable", True) else jnp
+
+
 def first_shard(x: Shaped[Array, "shard *b"]) -> Shaped[Array, "*b"]:
     """The value of the first shard that this process holds."""
     if getattr(x, "is_fully_addressable", True):
@@ -241,8 +246,7 @@ def split_items(data: PyTree, size: int, rows: int, axis: int = 0) -> PyTree:
     def leaf(x: Any) -> Any:
         if axis == 0 and size * rows == x.shape[0]:
             return x.reshape(size, rows, *x.shape[1:])
-        # what no process holds as a whole stays where it is
-        xp: Any = np if getattr(x, "is_fully_addressable", True) else jnp
+        xp = numpy_of(x)
         x = xp.moveaxis(xp.asarray(x), axis, 0)
         padding = xp.repeat(x[:1], size * rows - x.shape[0], axis=0)
         parts = xp.concatenate([x, padding]).reshape(size, rows, *x.shape[1:])

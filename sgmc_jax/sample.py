@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -197,7 +198,8 @@ def sample(
     _check_arguments(locals())
     roots, impl = roots_of(key)
     start = Start(position, position_axis, num_chains, roots.init, impl)
-    source, one = open_data(data, start.num_steps, num_steps), one_kernel(kernel, kernel_axis)
+    processes, one = Processes(engine), one_kernel(kernel, kernel_axis)
+    source = processes.together(partial(open_data, data, start.num_steps, num_steps))
     if position is None and isinstance(source, Resident):
         start = Start(one.starter(source.first), position_axis, num_chains, roots.init, impl)
     contract = one.contract(start.one)
@@ -219,7 +221,7 @@ def sample(
         has_slots=contract.capacity is not None,
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
-    processes, number, prints = Processes(engine), start.num_chains, {}
+    number, prints = start.num_chains, {}
     if checkpoint is not None or processes.several:
         settings = plan.settings | {"num_chains": str(number), "burn_in": str(burn_in)}
         prints = identity_of_run(roots, kernel, (record, reduce), start, source, settings)
@@ -229,8 +231,7 @@ def sample(
     chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
     chains.start(start, source.first, made_with)
     host = Host(chains, source, processes, start.num_steps, num_steps, burn_in, made_with)
-    if checkpoint is not None:
-        host.resume(Checkpoint(checkpoint, prints))
+    host.resume(None if checkpoint is None else Checkpoint(checkpoint, prints))
     return host.run(chunk, progress, on_error)
 
 

@@ -14,6 +14,7 @@ from .. import _checks
 from .._types import Kernel
 from ..checkpoint import shapes
 from ..collective import with_collective
+from ..engines import numpy_of
 from ..run import Run
 from .keys import Roots, require_key_data
 from .loop import block_length
@@ -257,4 +258,4 @@ def as_saved(x: np.ndarray, like: Any) -> np.ndarray:
 def _pad_to(x: Any, shape: tuple[int, ...]) -> Any:
     """`x` with zeros appended up to `shape`: growth only appends slots."""
     padding = [(0, b - a) for a, b in zip(x.shape, shape, strict=True)]
-    return np.pad(x, padding) if any(after for _, after in padding) else x
+    return numpy_of(x).pad(x, padding) if any(after for _, after in padding) else x

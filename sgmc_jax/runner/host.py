@@ -69,8 +69,10 @@ class Host:
 
     # ------------------------------------------------------------------------- checkpoints
 
-    def resume(self, checkpoint: Checkpoint) -> None:
-        """Save to `checkpoint` from now on, and go on from what is there."""
+    def resume(self, checkpoint: Checkpoint | None) -> None:
+        """Save to `checkpoint`, if any, from now on, and go on from what is there."""
+        if checkpoint is None:
+            return
         require_key_data(self.chains.carry.state)
         self.checkpoint, found = checkpoint, self.processes.together(checkpoint.load)
         saved = 0 if found is None else found[2]["num_steps"]
@@ -101,7 +103,7 @@ class Host:
             self.draws.count = count
         self.num_steps = meta["num_steps"]
         if isinstance(self.source, Stream):
-            self.source.skip(done)
+            self.processes.together(partial(self.source.skip, done))
 
     def _save(self, segment: PyTree) -> None:
         carry = None if self.checkpoint is None else self.chains.seen()

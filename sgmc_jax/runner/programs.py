@@ -17,7 +17,7 @@ from .._compiler import quick_options
 from .._functions import mistook_keys
 from .._types import Kernel, as_keys
 from ..collective import Shard
-from ..engines import Pmap, split_items
+from ..engines import Pmap, split_items, whole
 from .keep import kept_shapes, start_carry
 from .keys import root
 from .loop import run_chunk
@@ -87,7 +87,7 @@ class Layout(NamedTuple):
         if self.over != "chains":
             return tree
         size = self.engine.size
-        split = jax.tree.map(lambda x: np.stack(np.split(np.asarray(x), size, axis)), tree)
+        split = jax.tree.map(lambda x: np.stack(np.split(x, size, axis)), whole(tree))
         return self.engine.put(split)
 
     def put_data(self, data: PyTree, num_rows: int | None, axis: int = 0) -> PyTree:

@@ -19,6 +19,7 @@ def main(address, rank, folder):
     jax.distributed.initialize(address, num_processes=2, process_id=rank)
     from sgmc_jax import (
         AllReduce,
+        Dist,
         FunctionModel,
         Given,
         Minibatch,
@@ -29,10 +30,16 @@ def main(address, rank, folder):
         sgld,
     )
     from sgmc_jax.bnp import (
+        BetaBernoulli,
         DirichletCategorical,
+        DirichletProcess,
         Groups,
         HierarchicalDirichletProcess,
+        LinearGaussian,
+        NormalKnownCovariance,
+        hybrid_features,
         hybrid_hdp,
+        hybrid_mixture,
     )
 
     model = FunctionModel(lambda x: -0.5 * x @ x, lambda x, y: -0.5 * (y - x) @ (y - x))
@@ -48,9 +55,9 @@ def main(address, rank, folder):
         own = np.asarray(x)[rank * each : (rank + 1) * each]
         return jax.make_array_from_process_local_data(sharding, own)
 
-    def batches(trouble):
-        """Batches of which one process's 31st is trouble."""
-        return lambda i: trouble() if rank == 1 and i == 30 else rows[:8]
+    def batches(trouble, at):
+        """Batches of which one of one process's is trouble."""
+        return lambda i: trouble() if rank == 1 and i == at else rows[:8]
 
     def fail():
         raise OSError("no such batch")
@@ -59,9 +66,9 @@ def main(address, rank, folder):
         os.kill(os.getpid(), signal.SIGINT)
         return rows[:8]
 
-    def of_batches(trouble):
+    def of_batches(trouble, at=30):
         chains = {"num_chains": engine.size, "share_batch": True}
-        return sample(key, streamed, start, batches(trouble), **args, **chains)
+        return sample(key, streamed, start, batches(trouble, at), **args, **chains)
 
     def own_folders():
         for made_by in (None, Pmap(2)):
@@ -96,6 +103,16 @@ def main(address, rank, folder):
             of_batches(fail)
         except kind as error:
             assert re.search(text, str(error)) and error.run.trace.shape == (engine.size, 30, 2)
+        else:
+            raise AssertionError("nothing was raised")
+
+    def unread_at_once():
+        """Before anything was drawn."""
+        kind, text = [(RuntimeError, "another process"), (OSError, "no such batch")][rank]
+        try:
+            of_batches(fail, 0)
+        except kind as error:
+            assert re.search(text, str(error)) and not hasattr(error, "run")
         else:
             raise AssertionError("nothing was raised")
 
@@ -134,6 +151,21 @@ def main(address, rank, folder):
             run.trace.local["assignment"], alone.trace.local["assignment"]
         )
 
+    def grown():
+        """Means of features, of which each process holds some, as their slots become more."""
+        family = LinearGaussian(2, 0.3, 3.0)
+        kernel = hybrid_features(BetaBernoulli(5.0), family, blocks=engine.size, capacity=4)
+        one = Dist({}, {"features": np.zeros((40, 1), bool)})
+        run = sample(key, kernel, one, rows, reduce=True, **args)
+        assert run.capacity > 4 and run.trace.mean.local["features"].shape[0] == 40
+
+    def seeded():
+        """Chains apart, of rows that no process has all of, which choose their start."""
+        kernel = hybrid_mixture(DirichletProcess(1.0), NormalKnownCovariance(np.zeros(2), 1.0, 4.0))
+        chains = {"num_chains": engine.size, "engine": ShardMap(over="chains")}
+        run = sample(key, kernel, None, joined(np.tile(rows, (6, 1))), **args | chains)
+        assert run.trace.local["assignment"].shape == (engine.size, 40, 240)
+
     def refused(kind, text, kernel, data, **kwargs):
         try:
             sample(kwargs.pop("key", key), kernel, start, data, **args | kwargs)
@@ -142,8 +174,8 @@ def main(address, rank, folder):
             return error
         raise AssertionError("nothing was raised")
 
-    cases = own_folders, own_rows, own_keys, few_devices, unsaved, unread
-    cases = (*cases, stopped, ended, pickled, words)
+    cases = own_folders, own_rows, own_keys, few_devices, unsaved, unread, unread_at_once
+    cases = (*cases, stopped, ended, pickled, words, grown, seeded)
     for case in cases:
         print(rank, case.__name__, flush=True)
         case()
