@@ -134,13 +134,19 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
         return Dirichlets(cast(self, stats.total).concentration + stats.total)
 
     def log_predictive_of(self, predictive: Dirichlets, item: Any) -> Float[Array, " k"]:
-        # negative binomial counts of one rate are Dirichlet-multinomial given their sum; here they
-        # sum to it on average, so that large terms do not cancel
         concentration = predictive.concentration
-        x, all_ = row(item, self.size).astype(concentration.dtype), concentration.sum(-1)
-        rate = all_ / jnp.maximum(x.sum(), 1)
-        terms = log_negative_binomial(x, concentration, rate[:, None]).sum(-1)
-        return terms - log_negative_binomial(x.sum(), all_, rate)
+        x = row(item, self.size).astype(concentration.dtype)
+
+        def large() -> Float[Array, " k"]:
+            # negative binomial counts of one rate are Dirichlet-multinomial given their sum; here
+            # they sum to it on average, so that large terms do not cancel
+            all_ = concentration.sum(-1)
+            rate = all_ / jnp.maximum(x.sum(), 1)
+            terms = log_negative_binomial(x, concentration, rate[:, None]).sum(-1)
+            return terms - log_negative_binomial(x.sum(), all_, rate)
+
+        small = lambda: log_ratio(concentration, x) + self.log_base(x[None])
+        return by_size(x[None], large, small)
 
 
 def log_ratio(
