@@ -22,13 +22,16 @@ _STIRLING_FROM = 8
 
 
 def by_size(
-    x: Float[Array, "n d"], large: Callable[[], Array], small: Callable[[], Array]
+    x: Float[Array, "n d"],
+    large: Callable[[], Array],
+    small: Callable[[], Array],
+    limit: float | None = None,
 ) -> Float[Array, "..."]:
     """`large()` of rows whose sum is, and of others `small()`, which may be a product of matrices.
 
     The numbers of a row are its own, whatever else is in the call.
     """
-    own = jnp.sum(x, axis=1) > lost_from(_LARGE, x.dtype)
+    own = jnp.sum(x, axis=1) > lost_from(_LARGE if limit is None else limit, x.dtype)
     some = largest_of_batch(jnp.any(own))
     return jax.lax.cond(some, lambda: jnp.where(own, large(), small()), small)
 

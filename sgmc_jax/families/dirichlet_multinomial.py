@@ -19,6 +19,8 @@ from ._inputs import check_counts, positive_vector, row, rows
 from ._moments import CountVectors, FirstMoments
 from .family import Family, cast
 
+_LARGE = 100.0  # the sum of a row from which on factorials cost its predictive its fourth digit
+
 
 class Multinomials(NamedTuple):
     """Logarithms of K probability vectors (K, V)."""
@@ -146,7 +148,7 @@ class DirichletMultinomial(DirichletFamily, CountVectors):
             return terms - log_negative_binomial(x.sum(), all_, rate)
 
         small = lambda: log_ratio(concentration, x) + self.log_base(x[None])
-        return by_size(x[None], large, small)
+        return by_size(x[None], large, small, _LARGE)
 
 
 def log_ratio(
