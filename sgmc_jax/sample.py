@@ -211,7 +211,6 @@ def sample(
         thin=int(thin),
         slots=0,
         block=0,
-        # a GPU is asked after each step of a loop of unknown length whether it was the last
         whole_blocks=jax.default_backend() != "cpu" and contract.capacity is None,
         impl=impl,
         share_batch=share_batch,
@@ -231,7 +230,8 @@ def sample(
     chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
     chains.start(start, source.first, made_with)
     host = Host(chains, source, processes, start.num_steps, num_steps, burn_in, made_with)
-    host.resume(None if checkpoint is None else Checkpoint(checkpoint, prints))
+    if checkpoint is not None:
+        host.resume(Checkpoint(checkpoint, prints))
     return host.run(chunk, progress, on_error)
 
 

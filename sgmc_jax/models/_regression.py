@@ -89,7 +89,7 @@ class LabelRegression(LinearModel):
     ) -> Float[Array, "n ..."]:
         """The posterior mean of each item's probabilities.
 
-        These are of scikit-learn's `predict_proba`, of two labels its second column alone.
+        It is scikit-learn's `predict_proba`, but of two labels the second column alone.
 
         Args:
             draws: positions of a sampler, on any leading axes; one position gives its own.

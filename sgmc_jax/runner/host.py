@@ -69,10 +69,8 @@ class Host:
 
     # ------------------------------------------------------------------------- checkpoints
 
-    def resume(self, checkpoint: Checkpoint | None) -> None:
-        """Save to `checkpoint`, if any, from now on, and go on from what is there."""
-        if checkpoint is None:
-            return
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Save to `checkpoint` from now on, and go on from what is there."""
         require_key_data(self.chains.carry.state)
         self.checkpoint, found = checkpoint, self.processes.together(checkpoint.load)
         saved = 0 if found is None else found[2]["num_steps"]

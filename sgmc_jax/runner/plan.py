@@ -24,7 +24,9 @@ class Plan(NamedTuple):
     thin: int
     slots: int  # of the buffers that a chunk fills
     block: int  # steps whose keys are derived, and whose draws are written, at once
-    whole_blocks: bool  # whether they are compiled apart from a last one of fewer steps
+    # whether they are compiled apart from a last one of fewer steps: a GPU is asked after each step
+    # of a loop of unknown length whether it was the last
+    whole_blocks: bool
     impl: str
     share_batch: bool
     streamed: bool

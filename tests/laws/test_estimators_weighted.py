@@ -268,7 +268,7 @@ BAD = {
     ),
     "share": (lambda: optimal_probabilities(LINEAR, POINT, DATA, 2.0), "share must be at most 1"),
     "labels": (lambda: Stratified(2, [0.5, 1.0]), "labels must be whole numbers.*float64"),
-    "few strata": (lambda: Stratified(1, LABELS), "batch_size must be from.*2 to 5, got 1"),
+    "few strata": (lambda: Stratified(1, LABELS), "sizes must be from.*2 to 5, got 1"),
     "sizes": (lambda: Stratified([1], LABELS), "sizes must be one a stratum, got 1 for 2"),
     "large": (lambda: Stratified([3, 2], LABELS), r"sizes must be at most.*\[3, 2\] for \[2, 3\]"),
     "empty": (lambda: Stratified([0, 2], LABELS), "sizes must be a whole number.*0"),
