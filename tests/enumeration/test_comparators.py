@@ -123,6 +123,7 @@ def test_the_number_of_clusters_without_data_by_a_finite_tail():
 
 
 @full
+@pytest.mark.long
 @pytest.mark.optimised
 def test_the_number_of_clusters_without_data_by_asynchronous_blocks():
     """Instead of 5.88."""
@@ -135,6 +136,7 @@ def test_the_number_of_clusters_without_data_by_asynchronous_blocks():
 
 
 @full
+@pytest.mark.long
 @pytest.mark.parametrize("blocks, mean", [(2, 3.82), (4, 2.53), (10, 1.65)])
 def test_the_number_of_clusters_without_data_by_the_published_schedule(blocks, mean):
     """Instead of 5.88; 6,000 steps in place of 600 have errors of .015, .011 and .009."""

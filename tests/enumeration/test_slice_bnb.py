@@ -287,6 +287,7 @@ WRAPS = {
 
 
 @full
+@pytest.mark.long
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_a_random_mass_in_combinators(wrap):
     check(WRAPS[wrap](sliced(mass_prior=PRIOR)), law_of_mass(), wrap=wrap)

@@ -176,6 +176,7 @@ def test_in_combinators(wrap):
 
 
 @full
+@pytest.mark.long
 @pytest.mark.parametrize("wrap", [None, pytest.param("thin", marks=pytest.mark.optimised), "gibbs"])
 def test_counts_by_a_series_of_ones_own(wrap):
     kernel = own() if wrap is None else WRAPS[wrap](own())
@@ -202,6 +203,7 @@ def test_on_shards():
 
 
 @full
+@pytest.mark.long
 @pytest.mark.parametrize("mass", [0.05, 20.0])
 def test_any_mass_to_begin_with(mass):
     """The first value of the mass is forgotten."""
