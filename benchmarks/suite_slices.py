@@ -37,15 +37,16 @@ def run(scale: float, rounds: int) -> list[Table]:
     sizes = _SIZES if jax.default_backend() == "gpu" else _SIZES[:2]
     cases, lines = {}, []
     for n in sizes if scale == 1 else [500]:
-        products, cut = f"matrix products, N={n:,}", f"slice_features, N={n:,}"
-        hybrid = f"hybrid_features, N={n:,}"
-        cases |= dict(zip((products, cut, hybrid), _cases(n)))
-        lines += [Line(products), Line(cut, products, hybrid, {products: _BAR})]
-        lines += [Line(hybrid, products)]
+        products, of_slots = (f"matrix products of {k}, N={n:,}" for k in (_FEATURES, _CAPACITY))
+        cut, hybrid = f"slice_features, N={n:,}", f"hybrid_features, N={n:,}"
+        cases |= dict(zip((products, of_slots, cut, hybrid), _cases(n)))
+        lines += [Line(products), Line(of_slots, products)]
+        lines += [Line(cut, products, hybrid, {products: _BAR}), Line(hybrid, products)]
     note = (
         f"D={_DIM}, {_FEATURES} features in {_CAPACITY} slots, from those that made the items. The "
-        "matrix products are a step's own: residuals before and after, theirs with features, and "
-        f"the statistics. Blocks of {sizes[0] // num_blocks(sizes[0])} items."
+        "matrix products are a step's own, of the features alone and of all slots: residuals "
+        "before and after, theirs with features, and the statistics. Blocks of "
+        f"{sizes[0] // num_blocks(sizes[0])} items."
     )
     sweeps = compare("Slices. A sweep", note, "ms", "sweep", race(cases, rounds), lines)
     return [sweeps, _late_sticks(rounds)]
@@ -75,7 +76,7 @@ def _late_sticks(rounds: int) -> Table:
     return Table("Slices. Sticks that end late", note, ["case", "measured", "bar", "met"], rows)
 
 
-def _cases(n: int) -> tuple[Case, Case, Case]:
+def _cases(n: int) -> tuple[Case, Case, Case, Case]:
     rng = np.random.default_rng(0)
     theta = rng.standard_normal((_FEATURES, _DIM), dtype=np.float32)
     features = np.zeros((n, _CAPACITY), bool)
@@ -87,7 +88,9 @@ def _cases(n: int) -> tuple[Case, Case, Case]:
     floor = jax.jit(_products)
     values = jnp.zeros((_CAPACITY, _DIM)).at[:_FEATURES].set(theta)
     z = jnp.asarray(features)
+    few = values[:_FEATURES], jnp.asarray(features[:, :_FEATURES])
     return (
+        Case(lambda: floor(x, *few), 1),
         Case(lambda: floor(x, values, z), 1),
         _steps(slice_features(*parts, decay=1.0, capacity=_CAPACITY), features, x),
         _steps(hybrid_features(*parts, blocks=num_blocks(n), capacity=_CAPACITY), features, x),

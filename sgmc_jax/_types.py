@@ -93,6 +93,8 @@ class Kernel(eqx.Module):
         capacity: the number of slots, for a kernel of states whose arrays have slots; or `None`.
         blocks: the number of blocks of items that it works in; or `None`.
         streams: whether the data of a step may be a batch that stands for more.
+        keeps_weights: whether the weights of features or clusters are part of its chain (`True`) or
+            drawn given the items' in every step (`False`); `None` if it moves no item among them.
 
     Example:
         >>> import jax
@@ -114,6 +116,7 @@ class Kernel(eqx.Module):
     capacity = None  # type: int | None
     blocks = None  # type: int | None
     streams: ClassVar[bool] = False
+    keeps_weights = None  # type: bool | None
 
     @abstractmethod
     def init(self, key: Key, position: Position, data: Data) -> Any:
@@ -163,6 +166,7 @@ class Kernel(eqx.Module):
             blocks=frozenset(() if self.blocks is None else (self.blocks,)),
             streams=self.streams,
             shards=True if holds_collective(self) else None,
+            keeps_weights=self.keeps_weights,
         )
 
     def finite(self, state: Any) -> Bool[Array, ""]:

@@ -57,6 +57,8 @@ class Contract(NamedTuple):
         subtracts: whether it subtracts the noise of batches, which must then be independent.
         refreshing, retargeting: what `refresh` and `retarget` cost.
         free: whether its positions are all of R^n, and no manifold or set with a boundary.
+        keeps_weights: whether the weights of features or clusters are part of its chain, or drawn
+            given the items' in every step; `None` if it moves no item among them.
 
     Example:
         >>> turns = Contract.join([Contract(capacity=16, streams=True), Contract(capacity=32)])
@@ -75,6 +77,7 @@ class Contract(NamedTuple):
     retargeting: Cost = Cost()
     free: bool = True
     stands_for: int | None = None
+    keeps_weights: bool | None = None
 
     def after(self, renewal: Cost) -> Contract:
         """That of a step before which the state is brought up to date."""
@@ -85,6 +88,7 @@ class Contract(NamedTuple):
         """The contract of several kernels that take turns."""
         contracts = list(contracts)
         shards = {contract.shards for contract in contracts}
+        keeps = {contract.keeps_weights for contract in contracts}
         costs = [contract.cost for contract in contracts if contract.cost is not None]
         return cls(
             capacity=max((c.capacity for c in contracts if c.capacity is not None), default=None),
@@ -96,6 +100,7 @@ class Contract(NamedTuple):
             subtracts=any(contract.subtracts for contract in contracts),
             free=all(contract.free for contract in contracts),
             stands_for=max((c.stands_for for c in contracts if c.stands_for), default=None),
+            keeps_weights=True if True in keeps else False if False in keeps else None,
         )
 
 

@@ -38,12 +38,12 @@ def von_mises_fisher_log_prob(
             derivative in it is mu'x - A_nu(kappa), also at 0.
 
     Returns:
-        An array of the common shape of the three, without the last axis of vectors. NaN where kappa
-        is out of its range.
+        An array of the common shape of the three, without the last axis of vectors; under a
+        transformation NaN where kappa is out of its range.
 
     Raises:
-        ValueError: the last axes of `x` and `mean_direction` differ, or one of them has not unit
-            length.
+        ValueError: the last axes of `x` and `mean_direction` differ, one of them has not unit
+            length, or kappa is negative or not finite.
 
     Example:
         >>> import jax.numpy as jnp
@@ -61,6 +61,7 @@ def von_mises_fisher_log_prob(
     )
     d = _last_axis(x, mean)
     _checks.fitting(x=x, mean_direction=mean, concentration=kappa[..., None])
+    _checks.positive("concentration", concentration, zero=True)
     check_directions("x", x)
     check_directions("mean_direction", mean)
     chord = jnp.sum((x - mean) ** 2, axis=-1)

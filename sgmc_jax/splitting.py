@@ -151,9 +151,9 @@ class Splitting(Kernel):
         check_word(word, pieces)
         self.word = word
         self.pieces = {letter: pieces[letter] for letter in sorted(set(word))}
-        self.grad = told_to(self.pieces, grad)
         self.step_size = _checks.as_schedule("step_size", step_size)
         self.space = Euclidean() if space is None else as_space(space)
+        self.grad = told_to(self.pieces, grad, self.space)
         self.temperature = _checks.as_schedule("temperature", temperature)
         estimated = type(grad).__name__ if grad.tells_covariance else None
         check_noise(word, self.pieces, grad, estimated, self.temperature)

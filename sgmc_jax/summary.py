@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -105,15 +106,17 @@ def statistics(x: Float[np.ndarray, "chain draw ..."]) -> dict[str, np.ndarray]:
     x = np.asarray(x, np.result_type(x, np.float32)).reshape(*x.shape[:2], -1)
     wide = x.astype(np.float64)
     sd = wide.std((0, 1), ddof=1)
-    columns = {
-        "mean": wide.mean((0, 1)),
-        "sd": sd,
-        "mcse_mean": sd / np.sqrt(np.asarray(ess(x, kind="mean"))),
-        "ess_bulk": ess(x),
-        "ess_tail": _tail_ess(x),
-    }
-    if len(x) > 1:
-        columns["r_hat"] = rhat(x)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "x has more chains")  # as a run may have
+        columns = {
+            "mean": wide.mean((0, 1)),
+            "sd": sd,
+            "mcse_mean": sd / np.sqrt(np.asarray(ess(x, kind="mean"))),
+            "ess_bulk": ess(x),
+            "ess_tail": _tail_ess(x),
+        }
+        if len(x) > 1:
+            columns["r_hat"] = rhat(x)
     return {name: np.asarray(column, np.float64) for name, column in columns.items()}
 
 

@@ -103,12 +103,13 @@ class Transformed(Model):
         return self.model.differentiable
 
     def constrain(self, position: Position) -> Position:
-        """The model's position of unconstrained numbers, or of any number of draws of them.
+        """The user's position of unconstrained numbers, or of any number of draws of them: what the
+        model makes of its own, which is `forward(position)`.
 
         Args:
             position: unconstrained, with any leading axes, such as chains and draws: `run.trace`.
         """
-        return self.forward(position)
+        return self.model.constrain(self.forward(position))
 
     def forward(self, position: Position) -> Position:
         """f(z), to which `NumpyroModel.constrain` adds deterministic sites."""

@@ -13,7 +13,7 @@ KEY = jax.random.key(0)
 def test_a_problem_has_the_sizes_of_the_paper():
     from experiments.crm_slice.features import planted
 
-    problem = planted(10_000)
+    problem = planted(10_000, 0.2)
     assert problem.items.shape == (10_000, 20) and problem.features.shape == (10_000, 20)
 
 

@@ -356,3 +356,16 @@ def test_weights_of_words_may_be_negative():
     ax = drawn("plot_topics", np.log(TOPICS), WORDS, 5)[0]
     assert ax.get_xlabel() == "weight"
     assert ax.get_xlim()[0] < np.log(TOPICS).min() and ax.get_xlim()[1] == 0
+
+
+def test_a_scalar_that_varies_by_rounding_alone(x64):
+    """Of which bins cannot be told apart, in double precision; as a correlation with itself."""
+    draws = np.where(np.random.default_rng(0).random((2, 50)) < 0.5, 1.0, np.nextafter(1.0, 2))
+    left, _ = pictures.plot_trace(a_run({"one": draws}))[0]
+    assert left.patches and np.ptp(draws) > 0
+
+
+def test_counts_have_all_their_digits():
+    counts = np.array([1_234_567, 3])
+    (ax, _) = pictures.plot_topics(np.full((2, 3), 1 / 3), list("abc"), counts=counts)
+    assert ax.get_title() == "topic 0: 1234567 words"

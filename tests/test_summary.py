@@ -28,6 +28,7 @@ from sgmc_jax._types import as_keys
 from sgmc_jax.bnp import DirichletCategorical, Groups, HierarchicalDirichletProcess, hybrid_hdp
 from sgmc_jax.collective import Dist
 from sgmc_jax.diagnostics import ess
+from sgmc_jax.models import HiddenMarkov, NormalEmission
 from sgmc_jax.pictures import plot_trace
 from sgmc_jax.run import Run, RunInfo
 from tests.diagnostics.test_ess import ar1
@@ -276,3 +277,23 @@ def test_kernels_are_no_chains():
 def test_a_summary_is_its_table():
     made = run_of().summary()
     assert repr(made) == str(made)
+
+
+def test_more_chains_than_draws_are_no_mistake_of_a_run():
+    x = np.random.default_rng(3).normal(size=(40, 20)).astype(np.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(run_of({"a": x}, lead=(40,)).summary().columns["r_hat"]).all()
+
+
+def test_coordinates_of_the_user_are_those_of_the_model_inside():
+    """Of a series, whose own coordinates are logits, under a transformation of these."""
+    inner = HiddenMarkov(2, NormalEmission())
+    model = Transformed(inner, {"transition": "real"})
+    emission = {"mean": jnp.array([-1.0, 1.0]), "log_scale": jnp.array([-0.3, 0.0])}
+    start = inner.position(jnp.array([[0.9, 0.1], [0.2, 0.8]]), emission)
+    draws = jax.tree.map(lambda x: np.broadcast_to(x, (2, 8, *np.shape(x))), start)
+    wanted, found = inner.constrain(draws), model.constrain(model.unconstrain(draws))
+    assert jax.tree.structure(wanted) == jax.tree.structure(found)
+    np.testing.assert_allclose(found["transition"], wanted["transition"], rtol=1e-5)
+    np.testing.assert_allclose(np.sum(found["transition"], -1), 1, rtol=1e-5)

@@ -112,6 +112,16 @@ def test_the_decay_stays_where_nothing_moves():
     assert kernel is start and not run.trace.any() and not table.ess.any()
 
 
+def test_statistics_that_moved_in_draws_of_no_batch_alone():
+    """500 draws are 22 batches of 22, and 16 before them: of a chain that stood still since then
+    the efficiency would be the largest that there is."""
+    moving = np.random.default_rng(0).normal(size=(500, 2)).astype(np.float32)
+    begun = np.where(np.arange(500)[:, None] < 16, moving, 0).astype(np.float32)
+    seen = np.stack([begun, moving], axis=1)  # (draw, arm, statistic)
+    table = _table(np.array([1.0, 2.0]), seen, 5)
+    assert table.efficiency[0] == 0 < table.efficiency[1]
+
+
 @pytest.mark.parametrize(
     "options,error,message",
     [

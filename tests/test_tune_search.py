@@ -1,5 +1,7 @@
 """Settings chosen by kernel Stein discrepancy: which, at what price, and what is refused."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -309,6 +311,55 @@ def test_what_is_refused():
     own = Kernel.from_functions(lambda k, x, d: judge.Judge, lambda k, s, d: (s, None))
     with pytest.raises(TypeError, match="cost must be given"):
         grid_search(KEY, TARGET, lambda step_size: own, {"step_size": [1.0]}, **args)
+
+
+@pytest.mark.parametrize("search", [grid_search, successive_halving])
+def test_settings_that_are_all_too_hot_are_told_of(search):
+    """At h lambda = 1 the variance is twice that of the target."""
+    steps = {"step_size": [8e-5, 1e-4]}
+    args = {**ON_TARGET, "budget": 20_000, "max_temperature": 1.1}
+    with pytest.warns(UserWarning, match="every setting has draws hotter than max_temperature=1.1"):
+        search(KEY, TARGET, langevin, steps, **args)
+
+
+def test_a_position_may_have_an_empty_part():
+    model = FunctionModel(lambda x: -0.5 * jnp.sum((x["a"] / SD) ** 2))
+    make = lambda step_size: sgld(Minibatch(model, Full()), step_size)
+    start = {"a": jnp.zeros(2), "none": jnp.zeros(0)}
+    args = {"budget": 400, "scale": {"a": SD, "none": jnp.ones(0)}}
+    found = grid_search(KEY, model, make, {"step_size": [1e-5, 3e-5]}, start, None, **args)
+    assert np.isfinite(found.arms[0].ksd)
+
+
+def test_a_picture_joins_settings_that_were_judged_by_as_many_draws():
+    """Of batches of 10, 20 and 40 items a budget is 400, 200 and 100 steps."""
+    pytest.importorskip("matplotlib")
+    make = lambda size: sgld(Minibatch(ITEMS, Uniform(size)), 0.01)
+    args = (jnp.zeros(()), Y)
+    found = grid_search(KEY, ITEMS, make, {"size": [10, 20, 40]}, *args, budget=16_000)
+    assert len({arm.judged for arm in found.arms}) == 3
+    ax = found.plot()
+    assert ax.lines[0].get_linestyle() == "None"
+    ax.figure.clear()
+
+
+def test_settings_of_numpy_are_shown():
+    make = lambda word, steps: sghmc(EXACT, 1e-3 * steps / 1_234, word=str(word))
+    grid = {"word": np.array(["ABOBA", "BAOAB"]), "steps": np.array([1_234, 1_235])}
+    table = grid_search(KEY, TARGET, make, grid, **ON_TARGET, budget=800).table()
+    assert "| BAOAB | 1234 |" in table and "| ABOBA | 1235 |" in table
+
+
+def test_no_layout_is_doubted_that_the_judge_has_made():
+    """Of 32 chains with 16 draws each, in 20 dimensions."""
+    model = FunctionModel(lambda x: -0.5 * jnp.sum(x**2))
+    make = lambda step_size: sgld(Minibatch(model, Full()), step_size)
+    args = {"budget": 2 * 32 * 40, "num_chains": 32, "max_draws": 512}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grid_search(KEY, model, make, {"step_size": [0.1, 0.2]}, jnp.zeros(20), None, **args)
+        args = {"budget": 2 * 64, "num_chains": 1, "max_draws": 16}
+        grid_search(KEY, model, make, {"step_size": [0.3, 0.4]}, jnp.zeros(20), None, **args)
 
 
 @pytest.mark.parametrize("search", [grid_search, successive_halving])

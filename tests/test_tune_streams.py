@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Euclidean, sample
+from sgmc_jax import Euclidean, LinearModel, find_mode, sample
 from sgmc_jax.models import HiddenMarkov, NormalEmission
 from sgmc_jax.tune import Laplace, default_kernel, laplace, noise, whiten
 from sgmc_jax.tune.passes import Sample, sample_of_pass
@@ -140,3 +140,21 @@ def test_a_series_has_no_passes():
     ):
         with pytest.raises(TypeError, match="must be arrays for HiddenMarkov, whose rows have"):
             call(batches_of(10, 20))
+
+
+LINE = LinearModel(lambda w: -0.0 * jnp.sum(w), lambda eta, y: -0.5 * (y - eta) ** 2)
+
+
+def test_a_mode_that_is_nearer_than_the_shortest_halving():
+    """w = 1e-4, of x about 1e4: halved twelve times a step of length 1 goes five times too far."""
+    x = np.where(np.arange(40) % 2, 1e4, -1e4).astype(np.float32)[:, None]
+    passes = lambda: iter([(x[:20], 1e-4 * x[:20, 0]), (x[20:], 1e-4 * x[20:, 0])])
+    mode = find_mode(KEY, LINE, jnp.zeros(1), passes)
+    np.testing.assert_allclose(mode, [1e-4], rtol=1e-4)
+
+
+def test_a_start_whose_gradient_is_no_number_is_no_mode():
+    model = LinearModel(lambda w: -jnp.sqrt(w @ w), lambda eta, y: -0.5 * (y - eta) ** 2)
+    passes = lambda: iter([(X[:50], LABELS[:50])])
+    with pytest.raises(FloatingPointError, match="find_mode diverged"):
+        find_mode(KEY, model, jnp.zeros(3), passes)

@@ -64,6 +64,11 @@ WRONG = {
         ValueError,
         "not curved downwards at the position",
     ),
+    "valley in many": (
+        lambda: whiten(VALLEY, jnp.zeros(300), None, dense=False),
+        ValueError,
+        "not curved downwards at the position: its Hessian has a trace above 0",
+    ),
     "large": (
         lambda: whiten(FunctionModel(lambda x: -x @ x), jnp.zeros(300), None),
         ValueError,

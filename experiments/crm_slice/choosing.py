@@ -29,10 +29,19 @@ HEADER = ("items", "dimensions", "in the data", "sampler", "ms a step")
 HEADER += ("features", "ESS a second", "entries", "ESS a second")
 
 
-def kernels(num_items: int, dim: int) -> dict[str, tuple[Kernel, int]]:
+class Size(NamedTuple):
+    """Of a problem: items, dimensions, features to plant, and the deviation of the noise."""
+
+    items: int
+    dim: int
+    features: int
+    noise: float = NOISE
+
+
+def kernels(size: Size) -> dict[str, tuple[Kernel, int]]:
     """Samplers of one posterior, and how many steps of each cost about as much."""
-    parts = BetaBernoulli(MASS), LinearGaussian(dim, NOISE, SCALE)
-    blocks = num_items // PER_BLOCK
+    parts = BetaBernoulli(MASS), LinearGaussian(size.dim, size.noise, SCALE)
+    blocks = size.items // PER_BLOCK
     slices = slice_features(*parts, decay=2.0, capacity=32)
     hybrid = hybrid_features(*parts, blocks=blocks, capacity=32)
     return {
@@ -89,21 +98,21 @@ def _found(draws: np.ndarray, seconds: float) -> Found:
 
 def run(options: Options) -> Iterator[str]:
     """A table."""
-    sizes = [(200, 8, 5), (200, 32, 5), (200, 32, 12), (2_000, 8, 5), (2_000, 32, 12)]
+    sizes = [Size(200, 8, 5), Size(200, 32, 5), Size(200, 32, 12)]
+    sizes += [Size(2_000, 8, 5), Size(2_000, 32, 12)]
     base = 400 if options.full else 40
     rows = []
-    for num_items, dim, num in sizes if options.full else sizes[:2]:
-        length = max(base * 200 // num_items, 40)
-        rows += lines(options.key, (num_items, dim, num), kernels(num_items, dim), length)
+    for size in sizes if options.full else sizes[:2]:
+        rows += lines(options.key, size, kernels(size), max(base * 200 // size.items, 40))
         yield table(HEADER, rows)
 
 
 def lines(
-    key: Array, size: tuple[int, int, int], samplers: dict[str, tuple[Kernel, int]], length: int
+    key: Array, size: Size, samplers: dict[str, tuple[Kernel, int]], length: int
 ) -> list[list[str]]:
-    """The table's lines of a number of items, of dimensions, and of features to plant."""
-    num_items, dim, num = size
-    problem = draw(num_items, num, dim, num / 5, NOISE, SCALE, seed=1)
+    """The table's lines of a problem."""
+    num_items, dim, num, noise = size
+    problem = draw(num_items, num, dim, num / 5, noise, SCALE, seed=1)
     used = problem.features.any(axis=0)
     start = Dist({}, {"features": problem.features[:, used]})
     rows = []
@@ -114,7 +123,9 @@ def lines(
             for m, e in zip(found.means, found.errors)
         ]
         speed = [shown(s) for s in found.speeds]
-        row = [f"{num_items:,}", f"{dim}", f"{used.sum()}", name, f"{1e3 * found.seconds:.2f}"]
+        of_noise = "" if noise == NOISE else f", noise {noise:g}"
+        row = [f"{num_items:,}", f"{dim}{of_noise}", f"{used.sum()}", name]
+        row.append(f"{1e3 * found.seconds:.2f}")
         rows.append([*row, mean[0], speed[0], mean[1], speed[1]])
         print(*rows[-1], flush=True)
     return rows

@@ -1,21 +1,26 @@
-"""The fourth problem of `choosing`, by chains that are long enough for errors."""
+"""Problems of `choosing`, and one like them, by chains that are long enough for errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ..common import Options, table
-from .choosing import HEADER, kernels, lines
+from .choosing import HEADER, Size, kernels, lines
 
-SIZE = 2_000, 8, 5
-TIMES = 40, 24, 12, 3  # steps of each kernel, in the order of `choosing`: as many hundreds
+# steps of each kernel, in the order of `choosing`: as many hundreds
+PROBLEMS = {
+    Size(200, 8, 5): (200, 500, 50, 100),
+    Size(200, 32, 12, noise=2.5): (200, 500, 50, 100),
+    Size(2_000, 8, 5): (40, 240, 24, 30),
+}
 
 
 def run(options: Options) -> Iterator[str]:
     """A table."""
-    size = SIZE if options.full else (200, *SIZE[1:])
-    samplers = {
-        name: (kernel, times)
-        for times, (name, (kernel, _)) in zip(TIMES, kernels(*size[:2]).items())
-    }
-    yield table(HEADER, lines(options.key, size, samplers, 100 if options.full else 10))
+    rows: list[list[str]] = []
+    for size, times in list(PROBLEMS.items())[: None if options.full else 1]:
+        samplers = {
+            name: (kernel, own) for own, (name, (kernel, _)) in zip(times, kernels(size).items())
+        }
+        rows += lines(options.key, size, samplers, 100 if options.full else 2)
+        yield table(HEADER, rows)

@@ -23,7 +23,7 @@ from . import pictures
 from .corpora import CORPORA, Corpus
 
 ALPHA, BETA = 0.1, 0.1
-BURN_IN = 5  # sweeps over a minibatch from scratch, before its words are counted
+SWEEPS = 5  # over a minibatch from scratch, of which the last counts
 MOST_DRAWS = 5  # of the last half of the passes, which the predictive is averaged over
 
 
@@ -75,7 +75,7 @@ def kernel(name: str, lda: LDA, batch_size: int, step_size: Any = None) -> Kerne
     decay = PolynomialDecay(step_size * tau**kappa, tau, kappa)
     if name == "scir":
         return scir(lda.counts(batches), decay)
-    fresh = lda.counts(batches, method="fresh", burn_in=BURN_IN)
+    fresh = lda.counts(batches, method="fresh", burn_in=SWEEPS - 1)
     return scir(fresh, decay) if name == "scir, fresh" else sgrld_simplex(fresh, decay)
 
 

@@ -80,8 +80,7 @@ class Draws(NamedTuple):
     """What one sampler has drawn, and the processor seconds it took: to tune, and to draw.
 
     `inside` tells whether the settings of a tuned one lie inside their grids. Steps before those
-    that are kept took as long as these: `before`; of NUTS, whose adaptation is in its seconds,
-    none.
+    that are kept took `before`; of NUTS, whose adaptation is in its seconds, none.
     """
 
     trace: np.ndarray  # (chain, draw, d)
@@ -163,7 +162,8 @@ def tuned(key: Any, problem: Problem, column: Column, size: Size) -> Draws:
     setting = ", ".join(f"{WORDS[k]} = {v:.2g}" for k, v in found.setting.items())
     steps = size.steps[column.mixes]
     inside = in_the_grid(found.setting, column.grid)
-    return drawn(key, problem, found.kernel, steps, CHAINS, setting, tuning, inside)
+    args = key, problem, found.kernel, steps, CHAINS, setting, tuning, inside
+    return drawn(*args, soon=column.mixes)
 
 
 def in_the_grid(setting: dict[str, float], grid: dict[str, list[float]]) -> str:
@@ -181,12 +181,15 @@ def drawn(
     setting: str,
     tuning: float = 0.0,
     inside: str = "",
+    soon: bool = True,
 ) -> Draws:
-    """Draws after as many from the mode, and their processor seconds once all is compiled."""
+    """Draws and their processor seconds once all is compiled, after a tenth as many from the mode;
+    or, of a chain that does not soon forget it, after as many."""
+    before = steps // 10 if soon else steps
     go = partial(sample, key, kernel, data=problem.data, num_chains=chains, chunk=steps)
-    first = go(position=problem.fit.mode, num_steps=steps, position_axis=None)
+    first = go(position=problem.fit.mode, num_steps=before, position_axis=None)
     run, seconds = clocked(go, first, steps)
-    return Draws(run.trace, setting, tuning, seconds, before=seconds, inside=inside)
+    return Draws(run.trace, setting, tuning, seconds, seconds * before / steps, inside)
 
 
 def nuts(key: Any, problem: Problem, adapt: int, keep: int) -> Draws:

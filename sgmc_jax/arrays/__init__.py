@@ -2,6 +2,7 @@
 
 from .batches import largest_of_batch
 from .chunks import columns_by_chunks, over_chunks
+from .indices import as_indices
 from .products import (
     outer_products,
     product,
@@ -15,6 +16,7 @@ from .word_counts import compressed_rows, word_rows
 
 __all__ = [
     "Tiles",
+    "as_indices",
     "columns_by_chunks",
     "compressed_rows",
     "largest_of_batch",

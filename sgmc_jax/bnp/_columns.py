@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
@@ -83,3 +84,16 @@ def in_order(used: Weighed, empty: Weighed) -> Ordered:
     before = jnp.searchsorted(empty.place, place[order])  # points before each of the order
     blanks = jnp.where(before > 0, till[before - 1], 0)
     return atoms._replace(blanks=blanks, number=atoms.number + till[-1])
+
+
+def last_before(
+    features: Int[Array, "K n"], order: Int[Array, " K"], rank: Int[Array, " K"]
+) -> tuple[Int[Array, " n"], Int[Array, "K n"]]:
+    """The rank of each row's last column in the series, and of its last before each of them."""
+
+    def column(last: Array, one: tuple[Array, Array]) -> tuple[Array, Array]:
+        slot, rank = one
+        return jnp.where(features[slot] > 0, rank, last), last
+
+    none = jnp.zeros(features.shape[1], jnp.int32)
+    return jax.lax.scan(column, none, (order, rank))

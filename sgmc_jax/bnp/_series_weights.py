@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -50,6 +50,8 @@ class SeriesWeights(Weights):
 
     with the weights kept, and every g as large again as a.
     """
+
+    moved: ClassVar[bool] = True
 
     series: Representation
     counts: Any  # a CountLikelihood, or something that knows `log_column` and `log_absent` alone

@@ -69,6 +69,8 @@ class Choice(NamedTuple):
 class SliceMixture(Kernel):
     """See `slice_mixture`."""
 
+    keeps_weights = False
+
     process: Series
     family: Family
     scan: Scan

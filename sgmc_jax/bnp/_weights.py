@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -19,7 +19,13 @@ from ._columns import Ordered, Weighed, in_order
 
 
 class Weights(eqx.Module):
-    """What a slice sampler asks of its random measure and its counts."""
+    """What a slice sampler asks of its random measure and its counts.
+
+    Attributes:
+        moved: whether weights in use go on from where they are, and so are part of the chain.
+    """
+
+    moved: ClassVar[bool] = False
 
     @abstractmethod
     def start(self) -> dict[str, Float[Array, ""]]:

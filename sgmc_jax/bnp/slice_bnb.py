@@ -35,6 +35,8 @@ from .hybrid.points import pick_columns
 class SliceBNB(Kernel):
     """See `slice_bnb`."""
 
+    keeps_weights = True
+
     process: BetaProcess
     family: Family
     series: MeasureSeries

@@ -24,7 +24,7 @@ from ..processes import (
     Representation,
 )
 from ..random.words import item_uniforms, slot_item_uniforms, word_keys
-from ._columns import Ordered
+from ._columns import Ordered, last_before
 from ._series_weights import SeriesWeights
 from ._starts import Starter
 from ._weights import Weights
@@ -102,6 +102,10 @@ class SliceCRM(ModelKernel):
 
     def __check_init__(self):
         _checks.positive("decay", self.decay)
+
+    @property
+    def keeps_weights(self) -> bool:
+        return self.model.process.moved
 
     def retarget(self, key: Key, state: HybridState, data: Data) -> HybridState:
         state = super().retarget(key, state, data)
@@ -185,7 +189,7 @@ class SliceCRM(ModelKernel):
         atoms, process = now.atoms, self.model.process.entries
         dtype, index = atoms.place.dtype, index.astype(jnp.uint32)
         rank = atoms.rank
-        last, before = _last_before(rows.features, atoms.order, rank)
+        last, before = last_before(rows.features, atoms.order, rank)
         # given the entries of the row in the new order; these are then drawn given the level
         level = self._level(last, item_uniforms(now.level_key, index, dtype))
         # padding has no level above 0, and is not visited
@@ -234,19 +238,6 @@ class SliceCRM(ModelKernel):
 
     def _blocks(self, data: Data) -> Blocks:
         return Blocks.of(data, self.comm.size, self.comm)
-
-
-def _last_before(
-    features: Int[Array, "K n"], order: Int[Array, " K"], rank: Int[Array, " K"]
-) -> tuple[Int[Array, " n"], Int[Array, "K n"]]:
-    """The rank of each row's last column in the series, and of its last before each of them."""
-
-    def column(last: Array, one: tuple[Array, Array]) -> tuple[Array, Array]:
-        slot, rank = one
-        return jnp.where(features[slot] > 0, rank, last), last
-
-    none = jnp.zeros(features.shape[1], jnp.int32)
-    return jax.lax.scan(column, none, (order, rank))
 
 
 def slice_crm(
@@ -302,8 +293,9 @@ def slice_crm(
         representation has one; `shared["series"]` has besides the `v`, `g` and `log_theta` of each
         slot, part of the chain. So another kernel may move its features only if it gives these
         their law: another series of the same measure does, but not `hybrid_features`, which
-        integrates weights out and goes with `slice_features`. At first `None` is one feature of
-        all items; in `sample`, of 20 or more, what `BetaBernoulli(1)` or `GammaPoisson(1)` finds.
+        integrates weights out, goes with `slice_features`, and is refused by a `cycle` with this
+        one. At first `None` is one feature of all items; in `sample`, of 20 or more, what
+        `BetaBernoulli(1)` or `GammaPoisson(1)` finds.
 
     Info:
         `active`, the number of features; `overflow`.

@@ -75,6 +75,7 @@ class Unions(NamedTuple):
 class SplitMerge(Kernel):
     """See `split_merge`."""
 
+    keeps_weights = False
     process: PitmanYor
     family: Family
     proposals: int = eqx.field(static=True)

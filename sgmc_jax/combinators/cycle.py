@@ -125,6 +125,14 @@ class Cycle(Kernel):
         capacities = [c.capacity for c in contracts if c.capacity is not None]
         if len(set(capacities)) > 1:
             raise ValueError(f"the capacity of kernels in a cycle must agree, got {capacities}")
+        keeps = [contract.keeps_weights for contract in contracts]
+        if True in keeps and False in keeps:
+            names = [type(self.kernels[keeps.index(kept)]).__name__ for kept in (True, False)]
+            raise ValueError(
+                f"kernels of a cycle must not move items and leave the weights of features or "
+                f"clusters, which are part of the chain of {names[0]} and not of {names[1]}: "
+                "slice_features draws them given the items in every step, and goes with all others"
+            )
         moves = sum(contract.moves for contract in contracts)  # of one and the same position
         joined = Contract.join(contract.after(contract.refreshing) for contract in contracts)
         retargeting = reduce(Cost.plus, [contract.retargeting for contract in contracts])
@@ -152,7 +160,8 @@ def cycle(*kernels: Kernel) -> Cycle:
 
     Raises:
         TypeError: if one is not a kernel.
-        ValueError: if there is none, or their capacities differ.
+        ValueError: if there is none, their capacities differ, or one goes on from weights of
+            features or clusters that another leaves behind.
 
     Example:
         >>> import jax

@@ -34,7 +34,8 @@ def ess(x: Any, *, kind: Literal["bulk", "mean", "batch_means"] = "bulk") -> Any
     Returns:
         Effective sample size, shape (...), or a pytree of such. The number of draws for a
         constant parameter (range below 1e-15), less a chain's middle one where these are odd and
-        halved; NaN for one with a non-finite draw.
+        halved; 0 by batch means for one that is constant in all batches and not before; NaN for one
+        with a non-finite draw.
 
     Raises:
         TypeError: if a leaf is not a real array.
@@ -75,10 +76,11 @@ def _batch_means(x: Float[Array, "chain draw"]) -> Float[Array, ""]:
     chains, draws = x.shape
     length = math.isqrt(draws)
     used = x[:, draws % length :]
-    y, constant = _standardise(used)
+    y, still = _standardise(used)
     means = y.reshape(chains, -1, length).mean(axis=-1)
     tau = length * jnp.var(means, ddof=1) / jnp.var(y, ddof=1)
-    return _from_tau(tau, constant, x.size)
+    # one that has moved, and stands still since, tells next to nothing
+    return _from_tau(jnp.where(still, jnp.inf, tau), _standardise(x)[1], x.size)
 
 
 def _autocovariance_ess(x: Float[Array, "chain draw"]) -> Float[Array, ""]:

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from .. import _checks
 from .._frames import dense
-from ..arrays import real_array
+from ..arrays import as_indices, real_array
 from ..bnp import Groups
 
 _ROUNDING = 1e-2  # of sums of probabilities, in half precision
@@ -79,4 +79,4 @@ def words(name: str, documents: Any, vocabulary: int) -> tuple[Array, Array]:
             raise ValueError(
                 f"{name} must have words 0 to {vocabulary - 1}, got {seen.min()} to {seen.max()}"
             )
-    return jnp.where(present, items, 0), present
+    return jnp.where(present, as_indices(items, vocabulary), 0), present

@@ -72,6 +72,35 @@ def _by_item(law: Law, items: Float[Array, "n D"], reduce: Callable) -> Array:
     return jax.lax.map(one, items, batch_size=max(1, _NUMBERS // (base**num * dim)))
 
 
+def law_of_squares(births: Array, ratio: Array, most: int) -> Float[Array, " S"]:
+    """P(S = s), S = sum_j x_j^2 of Poisson(births) terms, by Panjer's recursion.
+
+    P(s) = (births / s) sum_x x^2 P(x) P(s - x^2),   P(x) = p^x / (-x log(1 - p)).
+    """
+    x = jnp.arange(1, most + 1)
+    each = births * x * ratio**x / -jnp.log1p(-ratio)
+
+    def add(s: Array, law: Array) -> Array:
+        before = s - x**2
+        return law.at[s].set(jnp.sum(jnp.where(before < 0, 0, each * law[before])) / s)
+
+    first = jnp.zeros(most**2 + 1, each.dtype).at[0].set(jnp.exp(-births))
+    return jax.lax.fori_loop(1, len(first), add, first)
+
+
+def tell_of_more(births: Any, log_born: Array) -> None:
+    """Warn if new features beyond those that are summed up to are not rare, by concrete births."""
+    if births is None or not _checks.is_concrete(log_born):
+        return
+    beyond = 1 - float(np.sum(np.exp(np.asarray(log_born, float))))
+    if beyond > _BEYOND:
+        warnings.warn(
+            f"births must be fewer: new features beyond those that are summed, which are left out, "
+            f"have a probability of {beyond:.2g}",
+            stacklevel=4,
+        )
+
+
 def tell_of_larger(counts: Any, weights: Array, most: int) -> None:
     """Warn if entries above the largest that is thought of are not rare by concrete weights."""
     each = counts.log_prob(jnp.arange(most + 1)[:, None], jnp.log(weights))

@@ -22,7 +22,14 @@ from ..processes.counts import Bernoulli, BoundedCounts, CountLikelihood, Negati
 from ..processes.gamma_poisson import logarithmic
 from ..random import poisson
 from ._arrays import floating
-from ._entries import log_density, log_noise, mean_entries, tell_of_larger
+from ._entries import (
+    law_of_squares,
+    log_density,
+    log_noise,
+    mean_entries,
+    tell_of_larger,
+    tell_of_more,
+)
 
 _SUMS = 2**16  # choices of all entries that are summed out
 _MOST = 7  # the largest entry that is thought of, where there is no other bound
@@ -130,6 +137,7 @@ class NewItems(eqx.Module):
         if self.birth_ratio is not None and _checks.certainly(lambda p: p >= 1, self.birth_ratio):
             raise ValueError(f"birth_ratio must be below 1, got {self.birth_ratio}")
         tell_of_larger(self.counts, self.weights, self._most)
+        tell_of_more(self.births, self.log_born)
 
     @classmethod
     def of(
@@ -243,14 +251,17 @@ class NewItems(eqx.Module):
     def _most(self) -> int:
         if self.counts.dtype == jnp.bool_:
             return 1
-        bound = self.counts.maximum if isinstance(self.counts, BoundedCounts) else _MOST
-        return bound if self.most is None else self.most
+        if isinstance(self.counts, BoundedCounts):
+            return min(self.counts.maximum, self.most or self.counts.maximum)
+        return self.most or _MOST
 
     @property
     def log_entries(self) -> Float[Array, "M K"]:
         """log P(z_k = x) for x = 0, ..., most."""
         x = jnp.arange(self._most + 1)[:, None]
         each = self.counts.log_prob(x, jnp.log(self.weights))
+        # slots of no weight, which a position that grew later may have, need no other numbers
+        each = jnp.where(self.weights == 0, jnp.where(x > 0, -jnp.inf, 0.0), each)
         return each - logsumexp(each, axis=0)
 
     @property
@@ -260,23 +271,7 @@ class NewItems(eqx.Module):
         if self.birth_ratio is None:
             born = jnp.arange(1 if self.births is None else _BORN + 1)
             return xlogy(born, births) - births - gammaln(born + 1.0)
-        return jnp.log(_sum_of_squares(births, self.birth_ratio))
-
-
-def _sum_of_squares(births: Array, ratio: Array) -> Float[Array, " S"]:
-    """P(S = s), S = sum_j x_j^2 of Poisson(births) terms, by Panjer's recursion.
-
-    P(s) = (births / s) sum_x x^2 P(x) P(s - x^2),   P(x) = p^x / (-x log(1 - p)).
-    """
-    x = jnp.arange(1, _MOST + 1)
-    each = births * x * ratio**x / -jnp.log1p(-ratio)
-
-    def add(s: Array, law: Array) -> Array:
-        before = s - x**2
-        return law.at[s].set(jnp.sum(jnp.where(before < 0, 0, each * law[before])) / s)
-
-    first = jnp.zeros(_MOST**2 + 1, each.dtype).at[0].set(jnp.exp(-births))
-    return jax.lax.fori_loop(1, len(first), add, first)
+        return jnp.log(law_of_squares(births, self.birth_ratio, _MOST))
 
 
 def _uniforms(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -336,7 +331,7 @@ def _annealed(law: NewItems, key: Any, items: Array, ladder: Array, particles: i
             return z.at[k].set(new), rest - new[..., None] * values[k]
 
         z, _ = jax.lax.fori_loop(0, len(values), column, (z, rest))
-        return z, log_weight + gain
+        return z, log_weight + gain.astype(log_weight.dtype)
 
     uniforms = _uniforms(start_key, shape, values.dtype)
     z = _pick(log_entries[:, :, None, None], uniforms).astype(values.dtype)

@@ -110,7 +110,7 @@ def hdp_concentrations(
 
     Example:
         >>> import jax.numpy as jnp
-        >>> weights = jnp.array([0.5, 0.2, 0.1])
+        >>> weights = jnp.array([0.5, 0.2, 0.0])
         >>> shared = {"weights": weights, "rest": 0.3, "group_concentration": 2.0}
         >>> hdp_concentrations(shared, jnp.array([7, 4, 0])).tolist()
         [1.0, 0.4, 0.0, 0.6]
@@ -123,8 +123,9 @@ def hdp_concentrations(
     _checks.shaped("counts", counts, len(weights))
     _checks.number("counts", counts)
     rest, g = (_checks.one_number(f"shared['{name}']", shared[name]) for name in _OF_GROUPS)
-    used = jnp.where(jnp.asarray(counts) > 0, weights, 0)
-    return g * jnp.append(used, rest)
+    used = jnp.asarray(counts) > 0
+    lost = jnp.sum(jnp.where(used, 0, weights))  # of topics that have died in the step
+    return g * jnp.append(jnp.where(used, weights, 0), rest + lost)
 
 
 def dirichlet_proportions(

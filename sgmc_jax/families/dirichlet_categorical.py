@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 
 from .. import _checks
 from .._returned import describe, dtype_of
+from ..arrays import as_indices
 from ._from_data import shared_concentration
 from ._moments import FirstMoments
 from .dirichlet_multinomial import DirichletFamily, Multinomials
@@ -98,13 +99,13 @@ class DirichletCategorical(DirichletFamily):
 
     def statistics(self, items: Any, weights: Float[Array, "k n"]) -> FirstMoments:
         zeros = jnp.zeros((weights.shape[0], self.size), weights.dtype)
-        return FirstMoments(weights.sum(1), zeros.at[:, jnp.asarray(items)].add(weights))
+        return FirstMoments(weights.sum(1), zeros.at[:, self._of(items)].add(weights))
 
     def label_statistics(self, items: Any, labels: Int[Array, " n"], capacity: int) -> FirstMoments:
         place = jnp.where(labels < 0, capacity, labels)
         # whole numbers, as one more than 2^24 is 2^24 in float32, and so for ever
         whole = jnp.zeros((capacity, self.size), jnp.int32)
-        whole = whole.at[place, jnp.asarray(items)].add(1, mode="drop")
+        whole = whole.at[place, self._of(items)].add(1, mode="drop")
         total = whole.astype(self.concentration.dtype)
         return FirstMoments(total.sum(1), total)
 
@@ -114,7 +115,7 @@ class DirichletCategorical(DirichletFamily):
         return gained_less_lost(self, items, old, new, capacity)
 
     def item_statistics(self, item: Any) -> FirstMoments:
-        x = (jnp.arange(self.size) == item).astype(self.concentration.dtype)
+        x = (jnp.arange(self.size) == self._of(item)).astype(self.concentration.dtype)
         return FirstMoments(jnp.ones((), x.dtype), x)
 
     def move(
@@ -126,7 +127,7 @@ class DirichletCategorical(DirichletFamily):
         item: Any,
         sign: Any,
     ) -> tuple[FirstMoments, Urns]:
-        own = cast(self, stats.total).concentration
+        own, item = cast(self, stats.total).concentration, self._of(item)
         total = stats.total.at[k, item].add(sign)
         # from whole numbers, which are exact, and not by adding to what has been rounded
         concentration = predictive.concentration.at[k, item].set(own[item] + total[k, item])
@@ -134,7 +135,7 @@ class DirichletCategorical(DirichletFamily):
         return FirstMoments(stats.count.at[k].add(sign), total), Urns(concentration, size)
 
     def scores(self, params: Multinomials, items: Any) -> Float[Array, "k n"]:
-        return params.log_probability.T[jnp.asarray(items)].T
+        return params.log_probability.T[self._of(items)].T
 
     def log_base(self, items: Any) -> Float[Array, " n"]:
         return jnp.zeros(jnp.shape(items), self.concentration.dtype)
@@ -144,7 +145,10 @@ class DirichletCategorical(DirichletFamily):
         return Urns(concentration, concentration.sum(1))
 
     def log_predictive_of(self, predictive: Urns, item: Any) -> Float[Array, " k"]:
-        return jnp.log(predictive.concentration[:, item]) - jnp.log(predictive.total)
+        return jnp.log(predictive.concentration[:, self._of(item)]) - jnp.log(predictive.total)
+
+    def _of(self, items: Any) -> Int[Array, "*n"]:
+        return as_indices(items, self.size)
 
     def check(self, data: Any) -> None:
         dtype = dtype_of(data)

@@ -55,9 +55,10 @@ class EmpiricalFisher(Wrapper):
     those of `sgld`, `psgld`, `projected_sgld`, `reflected_sgld`, `recipe`, `sgrld` and `sgrhmc`,
     of `sgnht` and `gsgnht`, whose thermostat takes up what is not subtracted, of `sghmc` and
     `sggmc` with the words ABOBA, AFBNFA and EA, and that of `mirrored_sgld`, whose V is one of dual
-    coordinates. Where V is more than the sampler's own noise, as a mean of few batches may be, what
-    would be negative is set to zero and counted in `info.clipped`. A step costs the batch's
-    gradients a second time, item by item.
+    coordinates. On a `Euclidean` space with a scale or a matrix S it is that of S'g, in the units
+    of the metric; no other metric has one for all positions. Where V is more than the sampler's own
+    noise, as a mean of few batches may be, what would be negative is set to zero and counted in
+    `info.clipped`. A step costs the batch's gradients a second time, item by item.
 
     V stays where it is when other kernels move the position or, in `gibbs`, change the target: then
     let `decay` forget those before.

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Shaped
 
+from ..arrays import as_indices
+
 
 def log_probability(outputs: Float[Array, " k"], y: Shaped[Array, ""]) -> Float[Array, ""]:
     """log softmax(outputs)_y."""
@@ -21,4 +23,5 @@ def if_truth(y: Shaped[Array | np.ndarray, "*b"]) -> Float[Array, "*b"]:
 
 def if_known(index: Shaped[Array | np.ndarray, "*b"], num: int) -> Float[Array, "*b"]:
     """A factor, 1 for an index in 0, ..., num - 1, and NaN for others, which JAX would clamp."""
+    index = as_indices(index, num)
     return jnp.where((index >= 0) & (index < num), 1.0, jnp.nan)

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from .._types import Data, Empty, Kernel, Key, Position, as_keys
+from ..arrays import as_indices
 from ..contract import Contract
 from ..random.gamma import log_gamma
-from ._sweep import wide_enough
 from ._topics import DocumentTopics
 
 
@@ -83,7 +83,7 @@ class CollapsedGibbs(_Gibbs):
         alpha, beta = prior.alpha.astype(dtype), prior.beta.astype(dtype)
         real = data.ravel() >= 0
         places = jnp.argsort(~real)  # those of words, in order, then those of padding
-        words = wide_enough(data, prior.vocabulary).ravel()[places]
+        words = as_indices(data, prior.vocabulary).ravel()[places]
         olds = state.topics.ravel()[places]
         documents = places // data.shape[1]
         marks = jax.random.uniform(as_keys(key).noise, data.shape, dtype).ravel()[places]

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Integer
 
+from ..arrays import as_indices
 from ..random import log_gamma
 
 
@@ -60,3 +62,20 @@ def row_log_density(prior: RowPrior, rows: Float[Array, "n k"]) -> Float[Array, 
     squares = jnp.sum((rows - prior.mean) ** 2, axis=0)
     log_precision = prior.log_precision
     return 0.5 * jnp.sum(rows.shape[0] * log_precision - jnp.exp(log_precision) * squares)
+
+
+def rows_of(
+    factor: Float[Array, "rows k"], index: Integer[Array | np.ndarray, "*n"]
+) -> Float[Array, "*n k"]:
+    """Those of the indices."""
+    return factor[as_indices(index, len(factor))]
+
+
+def summed_rows(
+    factor: Float[Array, "rows k"],
+    index: Integer[Array | np.ndarray, " n"],
+    terms: Float[Array, "n k"],
+) -> Float[Array, "rows k"]:
+    """The sum of the terms of each of a factor's rows."""
+    index = as_indices(index, len(factor))
+    return jnp.zeros_like(factor).at[index].add(terms.astype(factor.dtype), mode="clip")

@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Integer, Num, UInt32
 
-from ..arrays import largest_of_batch
+from ..arrays import as_indices, largest_of_batch
 from ..random.words import uniform, word_keys, word_pair
 
 
@@ -39,7 +39,7 @@ def sweep(
         topics: the topics to begin with; -1 for none yet, which leaves the word out of the counts.
         own: what to subtract from a word's weight in the topic that it has, if anything.
     """
-    words, topics = wide_enough(words, len(weights)), jnp.asarray(topics)
+    words, topics = as_indices(words, len(weights)), jnp.asarray(topics)
     num, length = words.shape
     num_groups = max(1, -(-num // lanes))
     rows = jnp.argsort(-jnp.sum(words >= 0, axis=1)).astype(jnp.uint32)
@@ -56,14 +56,6 @@ def sweep(
     )
     swept = swept.transpose(0, 2, 1).reshape(-1, length)
     return topics.at[rows].set(swept, mode="drop", unique_indices=True)
-
-
-def wide_enough(words: Integer[Array | np.ndarray, "*n"], vocabulary: int) -> Integer[Array, "*n"]:
-    """Word indices in a dtype that holds the size of the vocabulary too, and -1: in bytes 256 is 0,
-    and no word below it."""
-    words = jnp.asarray(words)
-    held = jnp.iinfo(words.dtype)
-    return words if held.min < 0 and vocabulary <= held.max else words.astype(jnp.int32)
 
 
 def relative_weights(log_topics: Float[Array, "k v"]) -> Float[Array, "v k"]:
@@ -102,7 +94,8 @@ def _sweep_group(
         count = i * num_sweeps + turn  # alike in every group and however long its padding
         level = uniform(word_pair(key, rows, count, dtype)[0], dtype) * mass[:, -1]
         new = jnp.sum(mass < level[:, None], axis=1, dtype=topics.dtype)
-        new = jnp.where(word >= 0, new, -1)
+        # a word that no topic has says nothing, and has no topic
+        new = jnp.where((word >= 0) & (mass[:, -1] > 0), new, -1)
         return counts - mine + (new[:, None] == each), topics.at[i].set(new)
 
     counts = jnp.sum(topics[:, :, None] == each, axis=0, dtype=dtype)
@@ -121,7 +114,7 @@ def word_counts(
     If that is a truth they are whole numbers: one more than 2^24 is 2^24 in float32. Other ones are
     NaN if a word is out of the vocabulary, as in a later batch of a stream it may be.
     """
-    words = wide_enough(words, vocabulary)
+    words = as_indices(words, vocabulary)
     known, cell = words < vocabulary, topics.astype(jnp.int32) * vocabulary + words
     cell = jnp.where((words >= 0) & known & (cell >= 0), cell, num_topics * vocabulary)
     spread = jnp.broadcast_to(weight[:, None], words.shape)

@@ -19,7 +19,7 @@ from ..combinators import draw
 from ..model import Model
 from ._labels import if_known
 from ._predictive import as_draws, mean_response
-from ._row_prior import RowHyperprior, RowPrior, row_log_density
+from ._row_prior import RowHyperprior, RowPrior, row_log_density, rows_of, summed_rows
 
 SIDES = ("users", "items")
 
@@ -77,7 +77,7 @@ class Ratings(Model):
     ) -> Estimate:
         factors, weight = self.factors(position), weight.astype(loglik.dtype)
         gradient = {
-            side: _added(factors[side], rows, weight[:, None] * terms[side])
+            side: summed_rows(factors[side], rows, weight[:, None] * terms[side])
             for side, rows in zip(SIDES, items[0], strict=True)
         }
         return Estimate(self.as_gradient(position, gradient), jnp.sum(weight * loglik))
@@ -95,7 +95,7 @@ class Ratings(Model):
         self, position: Position, pairs: Pairs
     ) -> tuple[Float[Array, "*n k"], Float[Array, "*n k"]]:
         factors = self.factors(position)
-        return factors["users"][pairs[0]], factors["items"][pairs[1]]
+        return rows_of(factors["users"], pairs[0]), rows_of(factors["items"], pairs[1])
 
     def _errors(self, position: Position, items: PyTree) -> Float[Array, "*n"]:
         factors = self.factors(position)
@@ -337,12 +337,3 @@ def factor_log_density(hyper: dict[str, RowPrior], factors: Sides) -> Float[Arra
     """The log density of all rows of both factors given their priors, up to a constant."""
     users, items = (row_log_density(hyper[side], factors[side]) for side in SIDES)
     return users + items
-
-
-def _added(
-    factor: Float[Array, "rows k"],
-    rows: Integer[Array | np.ndarray, " n"],
-    terms: Float[Array, "n k"],
-) -> Float[Array, "rows k"]:
-    """The sum of the terms of each of a factor's rows."""
-    return jnp.zeros_like(factor).at[rows].add(terms.astype(factor.dtype), mode="clip")

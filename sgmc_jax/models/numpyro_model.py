@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -151,7 +152,8 @@ class NumpyroModel(Transformed):
         """The leading axes of draws, and draws with one."""
         name, shape = self.shapes[0]
         lead = sites[name].shape[: sites[name].ndim - len(shape)]
-        return lead, jax.tree.map(lambda x: x.reshape(-1, *x.shape[len(lead) :]), sites)
+        num = math.prod(lead)
+        return lead, jax.tree.map(lambda x: x.reshape(num, *x.shape[len(lead) :]), sites)
 
     def start(self, key: Any) -> Position:
         """An unconstrained position, uniform in (-2, 2): a `position` of `sample` for chains."""

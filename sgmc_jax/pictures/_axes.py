@@ -74,3 +74,9 @@ def _require_axes(name: str, ax: Any, projection: str) -> None:
         raise TypeError(f"{name} must be matplotlib's axes, got {_checks.shown(ax)}")
     if ax.name != projection:
         raise ValueError(f'{name} must have projection="{projection}", got "{ax.name}"')
+
+
+def shown(count: Any) -> str:
+    """A count in a title: a whole number with all its digits."""
+    value = float(count)
+    return f"{value:.0f}" if value.is_integer() else f"{value:g}"

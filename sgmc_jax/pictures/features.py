@@ -63,7 +63,7 @@ def plot_features(
         ax.imshow(image, cmap="gray", vmin=shown.min(), vmax=shown.max())
         ax.set_axis_off()
         if counts is not None:
-            ax.set_title(f"{np.asarray(counts)[slot]:g}", fontsize="small")
+            ax.set_title(_axes.shown(np.asarray(counts)[slot]), fontsize="small")
     return places
 
 

@@ -64,7 +64,7 @@ def plot_topics(
         at = np.arange(len(row))
         ax.barh(at, bars, color="C0")
         ax.set_yticks(at, row)
-        said = "" if counts is None else f": {np.asarray(counts)[slot]:g} words"
+        said = "" if counts is None else f": {_axes.shown(np.asarray(counts)[slot])} words"
         ax.set(title=f"topic {slot}{said}", xlabel="probability" if law else "weight")
         ax.set_ylim(len(row) - 0.4, -0.6)
         if limits[0] < limits[1]:

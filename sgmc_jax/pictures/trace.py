@@ -117,4 +117,8 @@ def _marginal(ax: Any, draws: Shaped[np.ndarray, "chain draw"]) -> None:
 
 
 def _edges(x: np.ndarray) -> np.ndarray:
-    return np.histogram_bin_edges(x, _BINS)
+    least, most = x.min(), x.max()
+    if most - least > 1e-13 * max(abs(least), abs(most)):
+        return np.histogram_bin_edges(x, _BINS)
+    # of numbers that are one but for roundings no bins can be told apart
+    return np.histogram_bin_edges(x, _BINS, range=(least - 0.5, most + 0.5))

@@ -75,6 +75,11 @@ class Euclidean(Space):
         return self.scale is None and self.cholesky is None
 
     @property
+    def framed(self) -> bool:
+        # not of a subclass with another metric
+        return self.embedded or self.scale is not None or self.cholesky is not None
+
+    @property
     def flat(self) -> bool:
         return True
 
@@ -82,7 +87,13 @@ class Euclidean(Space):
         return v
 
     def gradient(self, x: Position, g: Vector) -> Vector:
-        return self._times(self._times(g, transposed=True))
+        return self.push(x, self.pull(x, g))
+
+    def pull(self, x: Position, g: Vector) -> Vector:
+        return self._times(g, transposed=True)
+
+    def push(self, x: Position, u: Vector) -> Vector:
+        return self._times(u)
 
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
         check_time(t)

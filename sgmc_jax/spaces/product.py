@@ -42,6 +42,10 @@ class Product(Space):
         return all(space.embedded for space in self._spaces)
 
     @property
+    def framed(self) -> bool:
+        return all(space.framed for space in self._spaces)
+
+    @property
     def flat(self) -> bool:
         return all(space.flat for space in self._spaces)
 
@@ -50,6 +54,12 @@ class Product(Space):
 
     def gradient(self, x: Position, g: Vector) -> Vector:
         return self._joined(self._each(lambda space, x, g: space.gradient(x, g), x, g))
+
+    def pull(self, x: Position, g: Vector) -> Vector:
+        return self._joined(self._each(lambda space, x, g: space.pull(x, g), x, g))
+
+    def push(self, x: Position, u: Vector) -> Vector:
+        return self._joined(self._each(lambda space, x, u: space.push(x, u), x, u))
 
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:
         moved = self._each(lambda space, x, v: space.flow(x, v, t), x, v)

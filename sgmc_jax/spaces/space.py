@@ -24,6 +24,9 @@ class Space(eqx.Module):
 
         gradient(x, g) = G(x)^-1 g,   |v|^2 = v' G(x) v,   normal ~ N(0, G(x)^-1).
 
+    If that metric has the same orthonormal frame everywhere, G^-1 = S S', the space says so by
+    `framed`, and has the components S'g of a gradient in it, and the vector S u of components u.
+
     A random point, a nearest point and a volume are for spaces that have them in closed form, and
     the volume of a unit of Lebesgue measure for those whose positions are known by it: f(x) there,
     a density with respect to it, is f(x) exp(-log_element(x)) with respect to the volume.
@@ -42,6 +45,11 @@ class Space(eqx.Module):
         return True
 
     @property
+    def framed(self) -> bool:
+        """Whether `pull` and `push` are of one frame: of the embedding, or of a constant metric."""
+        return self.embedded
+
+    @property
     def flat(self) -> bool:
         """Whether what is tangent at one point is tangent at every other, of the same length."""
         return False
@@ -53,6 +61,14 @@ class Space(eqx.Module):
     def gradient(self, x: Position, g: Vector) -> Vector:
         """The Riemannian gradient of a function whose ambient gradient is `g`."""
         return self.project(x, g)
+
+    def pull(self, x: Position, g: Vector) -> Vector:
+        """The components of an ambient gradient in the frame."""
+        return g
+
+    def push(self, x: Position, u: Vector) -> Vector:
+        """The tangent vector whose components in the frame are `u`, as far as it has any."""
+        return self.project(x, u)
 
     @abstractmethod
     def flow(self, x: Position, v: Vector, t: Any) -> tuple[Position, Vector]:

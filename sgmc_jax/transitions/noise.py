@@ -133,7 +133,7 @@ class NoiseCovariance(eqx.Module):
             flat, unravel = ravel_pytree(ambient)
             basis = self.basis.astype(flat.dtype)
             scaled = unravel(product(basis, deviation(value).astype(flat.dtype) * flat))
-        return space.project(x, scaled)
+        return space.push(x, scaled)
 
     def clipped(self, variance: Callable[[Any], Float[Array, "..."]]) -> Int[Array, ""] | None:
         """The number of eigenvalues that are set to zero; `None` where there is no V."""
@@ -196,14 +196,15 @@ class CorrectedTransition(Transition):
     def check(self: Any, h: Any, space: Space, estimated: str | None = None) -> None:
         """Raise if at a constant step size the noise would need a negative variance.
 
-        A covariance is one of ambient gradients: it can be subtracted on an embedded space alone.
+        A covariance that is given is one of ambient gradients, for an embedded space alone; one
+        that is estimated may be one of components in a space's frame.
         """
         leaves = jax.tree.leaves(self.noise_covariance.eigenvalues)
         if leaves and estimated:
             raise ValueError(f"noise_covariance must be None: {estimated} estimates it")
         if self.noise_covariance.root is not None:
             check_embedded("friction cannot be a matrix", space)
-        if leaves or estimated:
+        if leaves or (estimated and not space.framed):
             check_embedded("noise_covariance cannot be subtracted", space)
         if callable(h) or callable(self.temperature) or not leaves:
             return

@@ -12,6 +12,7 @@ from jaxtyping import PyTree
 from .. import _checks
 from .._estimators import Estimator
 from .._types import Keys, Position, split
+from ..spaces import Space
 from .transition import Transition
 
 _ESTIMATES = 2**31 - 2  # folded in, apart from the letters' keys, which are the first few
@@ -86,8 +87,9 @@ def check_noise(
         )
 
 
-def told_to(pieces: dict[str, Transition], grad: Estimator) -> Estimator:
-    """The estimator, its noise told in the coordinates of the letter that subtracts it.
+def told_to(pieces: dict[str, Transition], grad: Estimator, space: Space) -> Estimator:
+    """The estimator, its noise told in the coordinates of the letter that subtracts it, or in the
+    frame of the space.
 
     Raises:
         ValueError: if several subtract it, not all in those of the position.
@@ -96,7 +98,8 @@ def told_to(pieces: dict[str, Transition], grad: Estimator) -> Estimator:
         return grad
     own = [piece.pull for piece in pieces.values() if piece.corrects]
     if all(pull is None for pull in own):
-        return grad.told_in(None)  # it may have been another kernel's
+        # it may have been another kernel's
+        return grad.told_in(space.pull if space.framed and not space.embedded else None)
     if len(own) > 1:
         raise ValueError(
             f"the letters {[letter for letter in pieces if pieces[letter].corrects]} subtract the "

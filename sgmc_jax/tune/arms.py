@@ -114,7 +114,9 @@ class Tuned(NamedTuple):
         for arm, value in zip(self.arms, values):
             others = [f"{n} = {_shown(arm.setting[n])}" for n in varied if n != name]
             lines.setdefault(", ".join(others), []).append((value, arm.ksd, arm.rounds))
-        joined = "-" if len({arm.rounds for arm in self.arms}) == 1 else "none"
+        # one that did not stay finite was not judged at all
+        judged = {arm.judged for arm in self.arms if np.isfinite(arm.ksd)}
+        joined = "-" if len({arm.rounds for arm in self.arms}) == len(judged) == 1 else "none"
         for label, points in lines.items():
             x, y, rounds = zip(*sorted(points), strict=True)
             (line,) = ax.plot(x, y, "o", linestyle=joined, markersize=4, label=label or None)
@@ -142,5 +144,6 @@ def _is_number(value: Any) -> bool:
 def _shown(value: Any) -> str:
     """A value of a setting in a table: a short number, a word as it is."""
     if isinstance(value, float) or hasattr(value, "dtype"):
-        return ", ".join(f"{x:.3g}" for x in np.ravel(np.asarray(value)))
+        each = np.ravel(np.asarray(value)).tolist()  # Python's own
+        return ", ".join(f"{x:.3g}" if isinstance(x, float) else str(x) for x in each)
     return str(value)

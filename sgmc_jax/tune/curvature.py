@@ -80,11 +80,19 @@ def hessian(key: Any, grad: Estimator, position: Position, data: Data) -> Float[
 
 @eqx.filter_jit
 def row_norms(key: Any, grad: Estimator, position: Position, data: Data) -> Float[Array, " d"]:
-    """The norm of each row of the Hessian, by random signs: no less than its diagonal."""
+    """The norm of each row of minus the Hessian, by random signs: no less than its diagonal.
+
+    All are NaN where the signs tell for certain that it is not positive definite: the trace of the
+    matrix with each row in units of its norm is then below 0, by five standard errors or more.
+    """
     batch_key, probe_key = jax.random.split(key)
     product = _product(batch_key, grad, position, data)
     signs = jax.random.rademacher(probe_key, (_PROBES, _tree.size(position)), float)
-    return jnp.sqrt(jnp.mean(jax.lax.map(product, signs) ** 2, axis=0))
+    products = jax.lax.map(product, signs)
+    norms = jnp.sqrt(jnp.mean(products**2, axis=0))
+    traces = jnp.sum(signs * products / jnp.where(norms > 0, norms, 1), axis=1)
+    error = jnp.std(traces, ddof=1) / _PROBES**0.5
+    return jnp.where(jnp.mean(traces) < -5 * error, jnp.nan, norms)
 
 
 @eqx.filter_jit
@@ -157,10 +165,10 @@ def diagonal_scale(key: Any, grad: Estimator, position: Position, data: Data) ->
         curvature = row_norms(key, grad, position, data)
     least = float(jnp.min(curvature))
     if not (least > 0 and np.isfinite(least)):
-        raise ValueError(
-            f"the log posterior is not curved downwards at the position: the least curvature of a "
-            f"coordinate is {least:.3g}"
-        )
+        how = f"the least curvature of a coordinate is {least:.3g}"
+        if flat.size > DENSE and np.isnan(least):
+            how = "its Hessian has a trace above 0, or entries that are not finite"
+        raise ValueError(f"the log posterior is not curved downwards at the position: {how}")
     return unravel((1 / jnp.sqrt(curvature)).astype(flat.dtype))
 
 

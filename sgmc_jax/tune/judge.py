@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -34,7 +35,8 @@ class Judge(NamedTuple):
 
     def chosen(self, trace: PyTree, most: int) -> PyTree:
         """At most `most` draws, evenly thinned, of those with axes of chains and draws."""
-        draws = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), self._later(trace))
+        flat = lambda x: x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+        draws = jax.tree.map(flat, self._later(trace))
         num = len(jax.tree.leaves(draws)[0])
         some = np.linspace(0, num - 1, min(num, most)).round().astype(int)
         return jax.tree.map(lambda x: jnp.asarray(x[some]), draws)
@@ -48,18 +50,23 @@ class Judge(NamedTuple):
         """
         points, scores = _scaled_scores(key, self.grad, self.scale, draws, data)
         # scores with noise are not independent of themselves: pairs of distinct draws alone
-        value = float(ksd(points, scores, statistic="v" if self.grad.exact else "u"))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "positions have .* draws, as many as")
+            value = float(ksd(points, scores, statistic="v" if self.grad.exact else "u"))
         temperature = float(-jnp.mean((points - points.mean(0)) * scores))
         return value if math.isfinite(value) else math.inf, temperature
 
     def extremes(self, trace: PyTree) -> tuple[float, float]:
         """The least and the largest effective sample size of (some of) the coordinates."""
-        chains = [x.reshape(*x.shape[:2], -1) for x in jax.tree.leaves(self._later(trace))]
+        flat = lambda x: x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+        chains = [flat(x) for x in jax.tree.leaves(self._later(trace))]
         chains = np.concatenate(chains, axis=2)
         if chains.shape[1] < 4:
             return math.inf, math.inf
         some = np.linspace(0, chains.shape[2] - 1, min(chains.shape[2], _MANY)).astype(int)
-        sizes = np.asarray(ess(chains[:, :, some], kind="mean"))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "x has more chains")
+            sizes = np.asarray(ess(chains[:, :, some], kind="mean"))
         still = np.ptp(chains[:, :, some], axis=(0, 1)) == 0  # which `ess` takes for perfect draws
         sizes = np.where(still, 0.0, sizes)
         return float(sizes.min()), float(sizes.max())

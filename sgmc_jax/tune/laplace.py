@@ -104,7 +104,8 @@ def laplace(key: Any, model: Model, position: Position, data: Data) -> Laplace:
         for chains that are dispersed.
 
     Raises:
-        ValueError: if the log posterior is not curved downwards at the mode.
+        ValueError: if the log posterior is not curved downwards at the mode; in more than 256
+            dimensions, where a Hessian is not computed whole, a saddle is not seen.
         FloatingPointError: if the search for it diverges.
 
     Example: coefficients whose scales differ by a thousand.

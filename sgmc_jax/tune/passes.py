@@ -23,7 +23,8 @@ from ..model import Model
 from ..runner.stream import as_batch, check_like, of_one_item, padded, passes_of
 from .curvature import ENOUGH
 
-_HALVINGS = 12
+_TRIALS = 12  # of a step's length
+_SHORTEST = 1e-3  # of the one before
 _ALIKE = 1e-6  # of two sums over many items in single precision
 
 
@@ -210,7 +211,8 @@ def mode_of_passes(
         if moved is None:  # as near as the precision lets it
             break
         x, value, gradient = moved
-    return x if np.isfinite(value) else optax.tree.full_like(x, np.nan)
+    sound = np.isfinite(value) and _tree.all_finite(gradient)
+    return x if sound else optax.tree.full_like(x, np.nan)
 
 
 def _loss(
@@ -227,18 +229,23 @@ def _loss(
 def _line_search(
     evaluate: Callable, x: Position, step: Position, value: float, gradient: Position
 ) -> tuple[Position, float, Position] | None:
-    """The first of x - t step, t = 1, 1/2, ..., that is low enough, with its loss and gradient.
+    """The first of x - t step, t = 1, ..., that is low enough, with its loss and gradient.
 
-    Where two losses are alike in single precision, the slopes tell (Hager and Zhang, 2005).
+    Each t is where the parabola through the last one is least, at most half and at least a
+    thousandth of it. Where two losses are alike in single precision, the slopes tell (Hager and
+    Zhang, 2005).
     """
-    slope = _dot(step, gradient)
-    for rate in 0.5 ** np.arange(_HALVINGS):
+    slope, rate = _dot(step, gradient), 1.0
+    for _ in range(_TRIALS):
         there = _tree.axpy(-rate, step, x)
         new, turned = evaluate(there)
         alike = abs(new - value) <= _ALIKE * abs(value)
         level = alike and abs(_dot(step, turned)) < 0.9 * slope
         if new <= value - 1e-4 * rate * slope or level:
             return there, new, turned
+        least = slope * rate**2 / (2 * (new - value + slope * rate))
+        shortest, longest = _SHORTEST * rate, rate / 2
+        rate = min(max(least, shortest), longest) if np.isfinite(new) else 0.1 * rate
     return None
 
 

@@ -99,6 +99,14 @@ class Race:
             raise FloatingPointError(
                 "no setting kept its chains finite: give smaller step sizes, or a better position"
             )
+        if best.rank[0]:
+            warnings.warn(
+                f"every setting has draws hotter than max_temperature={self.judge.max_temperature}:"
+                f" those of the best have a temperature of {best.temperature:.3g}, about the ratio "
+                "of their variances to the target's. Give smaller step sizes, larger batches or "
+                "more friction",
+                stacklevel=3,
+            )
         least, largest = self.judge.extremes(best.trace)
         if least < _STUCK and largest > _APART * least:
             warnings.warn(

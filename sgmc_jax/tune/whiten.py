@@ -52,8 +52,8 @@ def whiten(model: Model, mode: Position, data: Data = None, *, dense: bool = Tru
         the space, for `sghmc(grad, 0.5, space=...)`, `hmc`, `sgld`, `sgnht` and `mala`.
 
     Raises:
-        ValueError: if the log posterior is not curved downwards at the mode, or a dense S is asked
-            for in more than 256 dimensions.
+        ValueError: if the log posterior is not curved downwards at the mode (in more than 256
+            dimensions a saddle is not seen), or a dense S is asked for in more than these.
 
     Example: coefficients whose scales differ by a thousand.
         >>> import jax, jax.numpy as jnp

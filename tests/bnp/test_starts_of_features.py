@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sgmc_jax import sample
-from sgmc_jax.bnp import LinearGaussian, hybrid_features, slice_crm, slice_features
+from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, slice_crm, slice_features
 from sgmc_jax.processes import Bernoulli, StableBetaProcess, rejection
 from tests.bnp.many_items import FEATURES, images
 
@@ -53,3 +53,18 @@ def test_slots_do_not_change_where_slices_begin(x64):
     assert used >= 3 and not many[:, used:].any()
     np.testing.assert_array_equal(few[:, :3], many[:, :3])
     np.testing.assert_array_equal(some, many[:, :16])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("num_items", [120, 900])
+def test_features_of_fewer_items_are_found_from_none(num_items):
+    """Five, of which the hybrid sampler begins with one."""
+    rng = np.random.default_rng(3)
+    values = 2 * rng.normal(size=(5, 16))
+    z = rng.random((num_items, 5)) < 0.4
+    items = (z @ values + 0.3 * rng.normal(size=(num_items, 16))).astype(np.float32)
+    kernel = hybrid_features(BetaBernoulli(2.0), LinearGaussian(16, 0.3, 2.0), blocks=2)
+    run = sample(KEY, kernel, None, items, num_steps=200)
+    found = np.asarray(run.state.position.local["features"])
+    for column in z.T:
+        assert max(np.mean(column == other) for other in found.T) > 0.99

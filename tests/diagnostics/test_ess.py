@@ -163,3 +163,10 @@ def test_draws_of_one_chain_are_not_many_chains(diagnostic):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         diagnostic({"w": several["w"][None], "b": np.zeros((4, 4))})
+
+
+def test_what_has_stood_still_in_all_batches_has_no_draws_by_batch_means():
+    """Of 150 draws the first six fill no batch: what moved there alone is not constant."""
+    x = np.zeros((1, 150, 2), np.float32)
+    x[0, 0, 1] = 1.0
+    np.testing.assert_array_equal(ess(x, kind="batch_means"), [150, 0])

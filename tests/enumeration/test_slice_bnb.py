@@ -319,7 +319,7 @@ def same(one, other, wrap="plain"):
 @pytest.mark.parametrize("prior", [None, PRIOR])
 def test_growth(prior, x64):
     chain = lambda n: sample(KEY, words(n, mass_prior=prior), None, WORDS, num_steps=20)
-    grown, roomy = chain(32), chain(128)
+    grown, roomy = chain(4), chain(128)
     assert grown.capacity > 32
     same(grown, roomy)
 
@@ -376,8 +376,9 @@ def test_bad_input():
 @full
 def test_one_group_of_one_word():
     one = Groups(np.zeros((1, 1), np.int32), np.array([1]))
-    made = sample(KEY, words(32), None, one, num_steps=10)
-    assert made.trace.local["assignment"].shape == (10, 1, 1)
+    made = sample(KEY, words(32, mass_prior=PRIOR), None, one, num_steps=10)
+    assert made.trace.local["assignment"].shape == (10, 1, 1) and made.info.finite.all()
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(made.trace.shared))
 
 
 def fails(*expected, **kwargs):

@@ -271,13 +271,16 @@ def test_any_series_under_any_counts(name):
 # ------------------------------------------------------------------- compositions, growth, shards
 
 
+def hybrid(c=2.0):
+    return hybrid_features(BetaBernoulli(MASS, c), LINEAR, blocks=2, capacity=32)
+
+
 def composed():
-    hybrid = hybrid_features(BetaBernoulli(MASS, 2.0), LINEAR, blocks=2, capacity=32)
     crm = general("beta")
     yield "thin", thin(sliced(), 2), None
     yield "repeat", repeat(sliced(), 2), None
     yield "gibbs", gibbs(z=lambda rest: sliced()), {"z": None}
-    yield "cycle with hybrid", cycle(sliced(), hybrid), None  # solves of both at a time
+    yield "cycle with hybrid", cycle(sliced(), hybrid()), None  # solves of both at a time
     yield "cycle with other names", cycle(sliced(), renaming(rename_features)), None
     yield "two series", cycle(sliced(), sliced(representation=thinning)), None
     other = inverse_levy(BetaProcess(MASS, 2.0))
@@ -296,6 +299,31 @@ MARKS = {"gibbs": [], "cycle with hybrid": [full, pytest.mark.one_device]}
 )
 def test_in_combinators(name, kernel, start):
     check(kernel, binary(beta(2.0)), start=start, wrap=name.split()[0])
+
+
+@full
+@pytest.mark.one_device
+@pytest.mark.parametrize("c", [0.5, 1.0])
+def test_in_a_cycle_with_the_hybrid_sampler(c):
+    num_steps = 900 if c < 1 else 300
+    check(cycle(sliced(c), hybrid(c)), binary(beta(c)), num_steps=num_steps)
+
+
+@full
+@pytest.mark.one_device
+def test_counts_in_a_cycle_with_the_hybrid_sampler():
+    parts = GammaPoisson(0.4, 8.0), WIDE
+    other = hybrid_features(*parts, blocks=2, capacity=64)
+    check(cycle(slice_features(*parts, capacity=64), other), whole(gamma(8.0)))
+
+
+def test_weights_that_are_part_of_the_chain_are_not_left_behind():
+    """By a sampler that integrates them out: the weights of its new features would be others'."""
+    crm = general("beta")
+    for kernels in ([crm, hybrid()], [hybrid(), thin(crm, 2)], [crm, sliced()]):
+        with pytest.raises(ValueError, match="leave the weights .* of (SliceCRM|Repeat) and not"):
+            cycle(*kernels)
+    cycle(sliced(), hybrid()), cycle(crm, crm)
 
 
 @full
@@ -507,9 +535,9 @@ def test_empty_features_that_are_not_drawn_anew(monkeypatch):
 
 @full
 def test_a_last_column_that_is_ranked_without_the_blanks(monkeypatch):
-    honest = module._last_before
+    honest = module.last_before
     dense = lambda z, order, rank: honest(z, order, jnp.arange(1, len(order) + 1, dtype=jnp.int32))
-    monkeypatch.setattr(module, "_last_before", dense)
+    monkeypatch.setattr(module, "last_before", dense)
     fails(general("own series, half empty"), whole(gamma(8.0)), num_steps=500)
 
 
@@ -570,3 +598,14 @@ def test_empty_features_of_the_scale_before(monkeypatch):
 
     monkeypatch.setattr(LinearGaussian, "redraw", stale)
     fault_is_seen(check_one_item, tolerance=1.0)
+
+
+@full
+@pytest.mark.at_length
+@pytest.mark.one_device
+def test_weights_that_are_left_behind(monkeypatch):
+    """Planted: a cycle takes the two, at a position that has what either needs."""
+    monkeypatch.setattr(module.SliceCRM, "keeps_weights", False)
+    crm, other, data = general("beta"), hybrid(), jnp.asarray(exact.X, jnp.float32)
+    start = other.init(KEY, crm.init(KEY, None, data).position, data).position
+    fails(cycle(crm, other), binary(beta(2.0)), start=start)

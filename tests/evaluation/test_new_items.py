@@ -259,6 +259,42 @@ def test_counts_of_other_measures():
     np.testing.assert_allclose(np.exp(made.log_entries), wanted, rtol=1e-5)
 
 
+def test_counts_have_no_entries_above_their_own_bound():
+    """Whatever `most` says: a likelihood of one's own is not asked for them."""
+    own = lambda x, t: x * t + (2 - x) * jnp.log1p(-jnp.exp(t)) + jnp.log(2.0) * (x == 1)
+    twice = CountLikelihood.from_function(own, maximum=2)
+    for most, wanted in ((5, [0.25, 0.5, 0.25]), (1, [1 / 3, 2 / 3])):
+        made = NewItems(np.eye(1), np.array([0.5]), NOISE, counts=twice, most=most)
+        np.testing.assert_allclose(np.exp(made.log_entries[:, 0]), wanted, rtol=1e-5)
+
+
+def test_a_law_that_was_recorded_with_fewer_slots():
+    """The runner appends zeros, to the sizes of a negative binomial's counts too."""
+
+    @jax.jit
+    def both(rows, weights, sizes):
+        law = NewItems(rows, weights, NOISE, counts=NegativeBinomial(sizes))
+        return law.log_prob(NEW), law.entries(NEW)
+
+    found, entries = both(np.eye(2), np.array([0.5, 0.0]), np.array([2.0, 0.0]))
+    wanted, own = both(np.eye(2)[:1], np.array([0.5]), np.array([2.0]))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    np.testing.assert_allclose(entries, np.append(own, [[0.0], [0.0]], axis=1), rtol=1e-5)
+
+
+def test_births_beyond_those_that_are_summed_are_told_of():
+    with pytest.warns(UserWarning, match="births must be fewer.*have a probability of 0.84"):
+        NewItems(np.eye(2), np.array([0.5, 0.1]), NOISE, 30.0, SCALE)
+
+
+def test_features_of_single_precision_in_double(x64):
+    made = NewItems(np.eye(2, dtype=np.float32), np.array([0.5, 0.1]), 0.5, 0.1, 1.0)
+    near = made.log_prob(NEW.astype(np.float32))
+    for items in (NEW.astype(np.float32), NEW.astype(np.float64)):
+        found = made.estimate(KEY, items, particles=64)
+        np.testing.assert_allclose(found, near, atol=0.3)
+
+
 @pytest.mark.parametrize(
     "make, error, message",
     [

@@ -14,6 +14,7 @@ from sgmc_jax.bnp import (
     Groups,
     HierarchicalDirichletProcess,
     LinearGaussian,
+    Published,
     hybrid_hdp,
 )
 from sgmc_jax.evaluation import (
@@ -252,3 +253,36 @@ def test_logarithms_and_counts_are_no_probabilities():
     with pytest.raises(ValueError, match="concentrations must be finite and not negative"):
         infer_proportions(half, np.array([1.0, -1.0]), words)
     assert float(perplexity(0.9 * half, half[:1], words)) > 2  # free slots may have a share
+
+
+@pytest.mark.full
+def test_all_topics_have_all_mass_under_published_topics_too():
+    """Of which those that die in a step keep their weight to its end."""
+    kernel = hybrid_hdp(
+        HierarchicalDirichletProcess(1.0, 2.0), FAMILY, blocks=2, capacity=8, schedule=Published()
+    )
+    words = DOCUMENTS._replace(items=np.tile(DOCUMENTS.items, (4, 1)), size=np.tile([4, 2, 1], 4))
+    record = lambda state, info: hdp_concentrations(
+        state.position.shared, state.sums.statistics.count
+    )
+    a = sample(KEY, kernel, None, words, num_steps=50, record=record).trace
+    np.testing.assert_allclose(a.sum(axis=1), 2.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype, vocabulary", [("int8", 200), ("uint8", 256)])
+def test_words_of_a_type_that_does_not_hold_the_vocabulary(dtype, vocabulary):
+    topics = np.random.default_rng(0).dirichlet(np.ones(vocabulary), 2)
+    words = [np.array([3, 120, 7]), np.array([126, 5])]
+    narrow, wide = (Groups.from_list([w.astype(t) for w in words]) for t in (dtype, np.int32))
+    a = np.ones(2)
+    found, wanted = (infer_proportions(topics, a, each) for each in (narrow, wide))
+    np.testing.assert_array_equal(found, wanted)
+    assert perplexity(topics, wanted, narrow) == perplexity(topics, wanted, wide)
+    family = DirichletCategorical(0.5, size=vocabulary)
+    labels = jnp.array([0, 1, 0])
+    one, other = (family.label_statistics(words[0].astype(t), labels, 2) for t in (dtype, int))
+    np.testing.assert_array_equal(one.total, other.total)
+    each = [family.scores(family.draw(KEY, other), words[0].astype(t)) for t in (dtype, int)]
+    np.testing.assert_array_equal(*each)
+    last = jnp.asarray(words[0].astype(dtype))[1]
+    assert family.item_statistics(last).total[120] == 1

@@ -83,7 +83,10 @@ def test_shapes_and_ranges():
     assert von_mises_fisher_log_prob(x, mean, kappa).shape == (2, 3)
     mapped = jax.jit(jax.vmap(von_mises_fisher_log_prob, (0, None, None)))(x, mean, 2.0)
     np.testing.assert_allclose(mapped, von_mises_fisher_log_prob(x, mean, 2.0), rtol=1e-6)
-    assert np.isnan(von_mises_fisher_log_prob(mean, mean, -1.0))
+    for wrong in (-1.0, jnp.array([1.0, -1.0]), np.inf):
+        with pytest.raises(ValueError, match="concentration must be finite and not negative"):
+            von_mises_fisher_log_prob(mean, mean, wrong)
+    assert np.isnan(jax.jit(von_mises_fisher_log_prob)(mean, mean, -1.0))
     with pytest.raises(ValueError, match="vectors of one length"):
         von_mises_fisher_log_prob(x, jnp.eye(3)[0], 1.0)
     for name, args in (("x", (5 * x, mean)), ("mean_direction", (x, jnp.full(4, jnp.nan)))):

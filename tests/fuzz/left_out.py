@@ -56,6 +56,7 @@ LEFT_OUT = {
     "for the inside of a kernel or a family, on what has been checked": (
         *(arrays.Tiles, arrays.columns_by_chunks, arrays.outer_products, arrays.over_chunks),
         *(
+            arrays.as_indices,
             arrays.largest_of_batch,
             arrays.over_rows,
             arrays.product,

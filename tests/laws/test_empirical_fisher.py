@@ -18,10 +18,12 @@ from sgmc_jax import (
     ControlVariate,
     EmpiricalFisher,
     Epoch,
+    Euclidean,
     Full,
     FunctionModel,
     Given,
     Minibatch,
+    Product,
     Sphere,
     Summand,
     Uniform,
@@ -408,6 +410,46 @@ def test_a_step_is_that_of_a_kernel_that_is_given_what_is_estimated(name, full):
     given = after(make(grad, noise_covariance=state.estimator.covariance), known)
     np.testing.assert_allclose(after(fisher, state), given, rtol=1e-4, atol=1e-5)
     assert np.max(np.abs(given - after(make(grad), known))) > 0.01
+
+
+ROOT = np.array([[2.0, 0.0], [0.6, 0.1]])
+SCALES = {"a": np.array(2.0), "b": np.array(0.1)}
+WORDS = {
+    "sgld": partial(sgld, step_size=0.1),
+    **{word: partial(sghmc, step_size=0.3, word=word) for word in ("EA", "AFBNFA", "ABOBA")},
+    "sgnht": partial(sgnht, step_size=0.3),
+}
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize(
+    "kind, name",
+    # parts of a product draw velocities by keys of their own
+    [*itertools.product(["scale", "cholesky"], WORDS), ("product", "sgld")],
+)
+def test_in_a_metric_it_is_that_of_the_plain_one_in_its_units(kind, name, full, x64):
+    """The chain of x = S u, of the same key, is S times that of u; V of u is S'VS."""
+    flat = lambda x: jnp.stack([x["a"], x["b"]])
+    unit = {"a": jnp.array(0.3), "b": jnp.array(-0.2)}
+    root = ROOT if kind == "cholesky" else np.diag([2.0, 0.1])
+    stretched = lambda u: dict(zip("ab", root @ flat(u)))
+    spaces = {"scale": Euclidean(SCALES), "cholesky": Euclidean(cholesky=ROOT)}
+    parts = {name: Euclidean(scale) for name, scale in SCALES.items()}
+    space = spaces.get(kind) or Product(parts)
+    model = FunctionModel(
+        lambda x: -0.5 * jnp.sum(jnp.linalg.solve(root, flat(x)) ** 2),
+        lambda x, y: y @ jnp.linalg.solve(root, flat(x)),
+    )
+    plain = FunctionModel(lambda u: model.logprior(stretched(u)), lambda u, y: y @ flat(u))
+    batch, items = Uniform(4), X[:, :2] * np.array([0.3, 0.6])
+    fisher = lambda model: EmpiricalFisher(Minibatch(model, batch), full=full)
+    args = {"num_steps": 6, "record": lambda state, info: flat(state.position)}
+    ours = sample(KEY, WORDS[name](fisher(model), space=space), stretched(unit), items, **args)
+    wanted = sample(KEY, WORDS[name](fisher(plain)), unit, items, **args)
+    np.testing.assert_allclose(ours.trace, wanted.trace @ root.T, rtol=1e-9, atol=1e-12)
+    one, other = (jax.tree.leaves(r.state.estimator.covariance) for r in (ours, wanted))
+    for x, y in zip(one, other, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-9)
 
 
 @pytest.mark.parametrize("full", [False, True])

@@ -182,6 +182,27 @@ def test_the_flow_of_a_product_is_that_of_its_parts(dtype, rounding, x64):
     np.testing.assert_allclose(BOTH.squared_norm(x, v), speed, rtol=rounding)
 
 
+def _triangular(x):
+    """The factor of a QR decomposition whose diagonal is positive."""
+    q, r = jnp.linalg.qr(x)
+    return q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
+
+
+def turned(to_space):
+    """How far apart are a point near the manifold, turned and put back, and put back and turned."""
+    x = Stiefel().random_point(KEY, points(20, 6, 3))
+    turn = Stiefel().random_point(OTHER, points(20, 3, 3))
+    near = x + 1e-3 * jax.random.normal(OTHER, x.shape)
+    return np.max(np.abs(to_space(near @ turn) - to_space(near) @ turn))
+
+
+def test_positions_are_put_back_whatever_their_frame():
+    """Frames X and X R of one subspace by the same factor R: of a QR decomposition they are not,
+    so that roundings, put back by one, would prefer some frames."""
+    assert turned(stiefel._towards_polar) < 2e-6 and turned(Stiefel().nearest) < 2e-6
+    assert turned(_triangular) > 1e-4
+
+
 @pytest.mark.parametrize(
     "space, like, steps",
     [
@@ -195,7 +216,12 @@ def test_the_flow_of_a_product_is_that_of_its_parts(dtype, rounding, x64):
                 (Hyperboloid(), points(3)),
                 (SPD(), points(3, 3)),
                 (BOTH, LIKE),
+                (Stiefel(), points(64, 8)),
             ]
+        ),
+        *(
+            pytest.param(space, like, 200_000, marks=[pytest.mark.full, pytest.mark.at_length])
+            for space, like in [(Stiefel(), points(361, 4)), (Sphere(), points(10_000))]
         ),
     ],
 )

@@ -320,6 +320,16 @@ def test_proportions_of_a_new_document():
     np.testing.assert_allclose(empty, np.full((2, K), 1 / K), rtol=1e-6)
 
 
+def test_a_word_that_no_topic_has_tells_nothing_of_a_document():
+    """Of given topics; it was taken for one of the first."""
+    model = LDA(2, 3, alpha=0.5, beta=0.5)
+    with np.errstate(divide="ignore"):
+        log_topics = np.log(np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]], np.float32))
+    found = model.transform(KEY, log_topics, np.array([[2, 2, 2, 2], [0, 2, 2, -1]]))
+    np.testing.assert_allclose(found[0], [0.5, 0.5], rtol=1e-6)
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-6)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("fault", ["alpha", "words", "draws"])
 def test_wrong_proportions_are_seen(monkeypatch, fault):

@@ -316,3 +316,22 @@ BAD = [
 def test_bad_input_is_refused(make, message):
     with pytest.raises((ValueError, TypeError), match=message):
         make()
+
+
+@pytest.mark.parametrize("dtype, users", [("uint8", 256), ("int8", 200), ("uint16", 65_536)])
+def test_users_of_a_type_that_does_not_hold_their_number(dtype, users):
+    """Under a trace 256 is 0 in one byte: every log likelihood was NaN."""
+    model = MatrixFactorization(users, ITEMS, RANK)
+    pairs = np.array([3, 120, 7]), np.array([0, 4, 2])
+    ratings = np.array([3.0, 4.0, 1.0], np.float32)
+    at, kernel = model.start(KEY), lambda m: sgld(Minibatch(m, Full()), 1e-3)
+    chains = [
+        sample(KEY, kernel(model), at, ((pairs[0].astype(t), pairs[1]), ratings), num_steps=3).trace
+        for t in (dtype, "int32")
+    ]
+    assert np.isfinite(chains[0]["factors"]["users"]).all()
+    for one, other in zip(*map(jax.tree.leaves, chains), strict=True):
+        np.testing.assert_array_equal(one, other)
+    draws = jax.tree.map(lambda x: x[None], at)
+    narrow = model.predict(draws, (pairs[0].astype(dtype), pairs[1]))
+    np.testing.assert_array_equal(narrow, model.predict(draws, pairs))

@@ -412,6 +412,13 @@ def zero_inflated(x, y):
         numpyro.sample("y", law, obs=y)
 
 
+def heavy_tails(x, y):
+    slope = numpyro.sample("slope", dist.Normal(0, 2).expand([3]).to_event(1))
+    scale = numpyro.sample("scale", dist.HalfCauchy(1.0))
+    with numpyro.plate("items", len(x)):
+        numpyro.sample("y", dist.StudentT(4.0, x @ slope, scale), obs=y)
+
+
 def simulated(name):
     """A model, and data of it."""
     rng = np.random.default_rng(4)
@@ -425,6 +432,9 @@ def simulated(name):
         return correlated, (x @ root.T.astype(np.float32),)
     if name == "two normals":
         return two_normals, (x[:, 0] + np.where(rng.random(size) < 0.3, -2.0, 1.5),)
+    if name == "heavy tails":
+        noise = 0.7 * rng.standard_t(4, size=size)
+        return heavy_tails, (x, (x @ np.array([1.0, -1.0, 0.5]) + noise).astype(np.float32))
     rate = np.where(rng.random(size) < 0.2, 0, 2 * np.exp(0.4 * x[:, 0]))
     return zero_inflated, (x[:, 0], rng.poisson(rate))
 
@@ -432,7 +442,9 @@ def simulated(name):
 @pytest.mark.full
 @pytest.mark.at_length
 @pytest.mark.runs_long
-@pytest.mark.parametrize("name", ["logistic", "correlated", "two normals", "zero inflated"])
+@pytest.mark.parametrize(
+    "name", ["logistic", "correlated", "two normals", "zero inflated", "heavy tails"]
+)
 def test_posteriors_are_those_of_nuts(name):
     function, args = simulated(name)
     args = jax.tree.map(jnp.asarray, args)

@@ -296,6 +296,12 @@ def test_other_bad_input_is_refused():
         sample(KEY, SAM.block_gibbs(0.1), start, DOCUMENTS, num_steps=1)
     with pytest.raises(ValueError, match=r"topics must end in the shape \(3, 7\)"):
         SAM.log_perplexity(KEY, TOPICS.T, DOCUMENTS)
+    with pytest.raises(ValueError, match="topics must have one draw at least"):
+        SAM.transform(KEY, TOPICS[None][:0], DOCUMENTS)
+    with pytest.raises(ValueError, match="topics must have unit length along its last axis"):
+        SAM.log_perplexity(KEY, 0.9 * TOPICS, DOCUMENTS)
+    with pytest.raises(ValueError, match="step_size must be at most 1, got 5"):
+        SAM.variational(Full(), 5.0)
     with pytest.raises(ValueError, match="documents must have some with words"):
         SAM.log_perplexity(KEY, TOPICS, SAM.documents(np.zeros((2, V))))
     with pytest.raises(ValueError, match="documents must be at least as many as topics, 3, got 0"):

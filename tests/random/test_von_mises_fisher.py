@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.integrate import cumulative_simpson
+from scipy.integrate import cumulative_simpson, simpson
 
 from sgmc_jax.random import von_mises_fisher
+from sgmc_jax.special import bessel_ratio
 
+KEY = jax.random.key(11)
 MODULE = import_module("sgmc_jax.random.von_mises_fisher")
 FALSE_ALARM = 1e-6  # of each test of a law, all its cases together; the seeds are fixed
 CONCENTRATIONS = (0.0, 1e-3, 1.0, 50.0, 1e6)
@@ -172,3 +174,57 @@ def test_shapes_types_and_bad_values():
         von_mises_fisher(key, mean, 1j)
     with pytest.raises(TypeError, match="shape must be a tuple, got 5"):
         von_mises_fisher(key, mean, 1.0, 5)
+
+
+def quantile_slope(d, kappa, less):
+    """dl / d kappa at 1 - cos = l, of the same quantile, by Simpson's rule in the angle."""
+    a = np.linspace(0, 2 * np.arcsin(np.sqrt(less / 2)), 40_001)
+    every = np.linspace(1e-9, np.pi, 400_001)
+
+    def density(a):
+        with np.errstate(divide="ignore"):
+            power = (d - 2) * np.log(np.sin(a)) if d > 2 else 0
+        return power - 2 * kappa * np.sin(a / 2) ** 2
+
+    most = density(every).max()
+    weight = np.exp(density(every) - most)
+    mean = simpson(weight * 2 * np.sin(every / 2) ** 2, x=every) / simpson(weight, x=every)
+    part = simpson((mean - 2 * np.sin(a / 2) ** 2) * np.exp(density(a) - most), x=a)
+    return -np.sin(a[-1]) * part / np.exp(density(a[-1]) - most)
+
+
+@pytest.mark.parametrize(
+    "d", [2, 3, *(pytest.param(d, marks=pytest.mark.full) for d in (10, 1_000))]
+)
+def test_the_derivative_in_the_concentration(d, x64):
+    mean, kappas = direction(d).astype(float), jnp.array([1e-3, 1.0, 50.0, 1e4])
+    draws = lambda kappas: von_mises_fisher(KEY, mean, kappas, (8,)) @ mean
+    cosines, slopes = jax.jvp(draws, (kappas,), (jnp.ones(4),))
+    sums = jax.grad(lambda kappas: jnp.sum(draws(kappas)))(kappas)
+    np.testing.assert_allclose(sums, slopes.sum(0), rtol=1e-9)
+    for kappa, own, found in zip(kappas, np.asarray(cosines).T, slopes.T, strict=True):
+        # where next to nothing is beyond a draw its cosine has lost its digits
+        wanted = [-quantile_slope(d, float(kappa), 1 - w) for w in own]
+        np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_the_derivative_of_the_mean(d):
+    """In single precision: E dw / d kappa = A' = 1 - A^2 - (d - 1) A / kappa; 5.5 errors."""
+    mean, kappa = direction(d), np.float32(3.0)
+    cosine = lambda kappa: mean @ von_mises_fisher(KEY, mean, kappa, (20_000,)).T
+    slopes = np.asarray(jax.jvp(cosine, (kappa,), (np.float32(1),))[1], float)
+    ratio = float(bessel_ratio(d / 2 - 1, kappa))
+    wanted = 1 - ratio**2 - (d - 1) * ratio / kappa
+    assert abs(slopes.mean() - wanted) < 5.5 * slopes.std() / np.sqrt(slopes.size)
+    assert slopes.std() / np.sqrt(slopes.size) < 0.02 * wanted
+
+
+def test_the_derivative_in_the_mean_direction(x64):
+    """Along the sphere; a draw turns with it."""
+    mean = direction(4).astype(float)
+    turn = jax.jacfwd(lambda mean: von_mises_fisher(KEY, mean, 5.0))(mean)
+    along = np.random.default_rng(0).normal(size=4)
+    along -= mean * (mean @ along)
+    one, other = (von_mises_fisher(KEY, mean + h * along, 5.0) for h in (1e-6, -1e-6))
+    np.testing.assert_allclose(turn @ along, (one - other) / 2e-6, rtol=1e-6, atol=1e-7)

@@ -200,6 +200,8 @@ class HybridModel(eqx.Module):
 class ModelKernel(Kernel):
     """A kernel on the states of a model."""
 
+    keeps_weights = False
+
     model: HybridModel
     capacity: int = eqx.field(static=True, kw_only=True)
     comm: Collective = eqx.field(default=Collective(), kw_only=True)

@@ -14,6 +14,7 @@ from ..._types import Kernel
 from ...batching import Batcher, Full
 from ...batching.uniform import require_batcher
 from ...combinators import gibbs
+from ...directional import check_directions
 from ...gradients import LatentMinibatch, LatentTable, Minibatch
 from ...gradients.kept import KeptLatents
 from . import evaluation
@@ -188,6 +189,8 @@ class SphericalAdmixture(Directions):
         """
         require_batcher(batcher)
         _checks.positive("step_size", step_size)
+        if not callable(step_size) and _checks.certainly(lambda rho: rho > 1, step_size):
+            raise ValueError(f"step_size must be at most 1, got {_checks.shown(step_size)}")
         _checks.whole("ascent_steps", ascent_steps)
         latent = DirichletParameters(self.prior, ascent_steps)
         kept = KeptLatents(latent, batcher, "Variational")
@@ -231,7 +234,8 @@ class SphericalAdmixture(Directions):
         """The proportions of new documents: their posterior mean, averaged over drawn topics.
 
         Args:
-            topics: positions of a sampler, draws on the leading axes.
+            topics: positions of a sampler, draws on the leading axes: of one chain, as topics of
+                others have names of their own.
             documents: one without words has the prior's mean, but for the draws' own error.
             proportions: the chain of each document; by default `proportions(draws=50)`.
         """
@@ -247,5 +251,8 @@ class SphericalAdmixture(Directions):
             raise ValueError(
                 f"topics must end in the shape {size}, topics and words, got {jnp.shape(topics)}"
             )
+        if not np.size(topics):
+            raise ValueError(f"topics must have one draw at least, got {jnp.shape(topics)}")
+        check_directions("topics", topics)
         check_vectors(documents, self.prior.vocabulary)
         return jnp.reshape(jnp.asarray(topics), (-1, *size))
