@@ -1,8 +1,9 @@
 """What waits for the long tier: it takes long, and the full tier has others of its kind.
 
 Of a table of factors, a sampler inside a combinator, say, the full tier has rows with each value
-of each factor; of a table whose rows share nothing every eighth, other ones of the next table. What
-needs its full length to be told, planted faults for the most part, waits too.
+of each factor; of a table whose rows share nothing, or whose values others have, every eighth,
+other ones of the next table. What needs its full length to be told, planted faults for the most
+part, waits too.
 """
 
 from collections import Counter, defaultdict
@@ -239,6 +240,16 @@ _TABLES = {
         test_each_leaf_has_a_dtype_of_its_own
     """,
 }
+# of these, samplers, combinators and shards are those of other tables
+_OF_OTHERS = {
+    "bnp/test_broken_parameters.py": "test_an_item_without_a_law_stops_the_chain",
+    "composition/test_positions.py": "test_pairs_of_mixture_samplers",
+    "composition/test_slots.py": "test_growth_inside_a_combinator test_the_same_chain_on_shards",
+    "engines/test_engines.py": "test_the_chain_does_not_know_its_engine",
+    "enumeration/test_awkward.py": """
+        test_batches_on_shards test_blocks_in_a_cycle_with_split_merge_moves
+    """,
+}
 TABLES = {file: frozenset(names.split()) for file, names in _TABLES.items()}
 _ONE_IN = 8
 
@@ -255,9 +266,10 @@ def waiting(items: Iterable) -> Iterator:
             yield item
         elif test in TABLES.get(file, ()):
             tables[file].setdefault(test, []).append(item)
-    for named in tables.values():
-        for place, rows in enumerate(named.values()):
-            values = _factors(rows)
+    for file, named in tables.items():
+        for place, (test, rows) in enumerate(named.items()):
+            alike = test in _OF_OTHERS.get(file, "").split()
+            values = [[] for _ in rows] if alike else _factors(rows)
             waits = [i for i, row in enumerate(rows) if "full" in row.keywords]
             held = [values[i] for i in range(len(rows)) if i not in waits]
             stay = staying([values[i] for i in waits], held, place)

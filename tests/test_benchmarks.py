@@ -32,6 +32,7 @@ def test_topics_are_found_on_a_corpus_or_the_corpus_is_said_to_be_missing(tmp_pa
     assert [row[0] for row in table.rows][:3] == ["unigram", "tomotopy", "warm_start, gibbs"]
 
 
+@pytest.mark.at_length
 @pytest.mark.full
 def test_every_sampler_of_suite_e_is_a_row(monkeypatch):
     tiny = Size((10,), 400, (60, 80), 2_000, 40, (40, 40))

@@ -199,6 +199,7 @@ def test_the_picture_of_the_sphere_asks_for_densities_on_it_alone(tmp_path):
     assert (tmp_path / "sphere.png").is_file()
 
 
+@pytest.mark.at_length
 @pytest.mark.full
 def test_parts_without_data(tmp_path):
     """Covariances that are exact by `gmc`, and draws that are where the density is."""

@@ -3,6 +3,7 @@
 import pytest
 
 
+@pytest.mark.at_length
 @pytest.mark.full
 @pytest.mark.optimised
 def test_the_small_demo_meets_the_bars(tmp_path, capsys):

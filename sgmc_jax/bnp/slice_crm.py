@@ -29,12 +29,11 @@ from ._series_weights import SeriesWeights
 from ._starts import Starter
 from ._weights import Weights
 from .hybrid.blocks import Blocks, Rows
-from .hybrid.features import LatentFeatures, from_seeds
+from .hybrid.features import FEW_ROWS, LatentFeatures, from_seeds
 from .hybrid.kernel import HybridState, HybridSums, ModelKernel
 from .hybrid.rows import draw_entries
 from .hybrid.seeds import most_used
 
-_FEW_ROWS = 20  # a chain of more hardly ever leaves its first feature, in some dimensions
 _SLOTS = 32  # of the chains that find a start, so that it is the same for fewer slots and more
 _NUMBERS = 2**17  # entries of as many rows as are visited together on a CPU
 _MOST_NUMBERS = 2**27  # and elsewhere
@@ -64,7 +63,7 @@ class SliceModel(LatentFeatures):
 
     def starter(self, data: PyTree, capacity: int) -> Starter | None:
         num, process = leading_axis(data), self.process.collapsed
-        if num < _FEW_ROWS:
+        if num < FEW_ROWS:
             return None
         # a start is made by a collapsed chain, for which weights have to be integrated out
         if process is not None:

@@ -22,7 +22,7 @@ def any_measure(process, family):
 
 
 @pytest.mark.parametrize(
-    "make, few", [(hybrid_features, 999), (slice_features, 19), (any_measure, 19)]
+    "make, few", [(hybrid_features, 19), (slice_features, 19), (any_measure, 19)]
 )
 def test_many_items_begin_with_the_features_of_some(make, few):
     kernel = make(*FEATURES)
@@ -45,6 +45,7 @@ def test_slices_of_a_few_items_have_their_features():
     assert np.all(own.info.active >= 4) and np.all(one.info.active == 1)
 
 
+@pytest.mark.at_length
 def test_slots_do_not_change_where_slices_begin(x64):
     """More than 32 have a program of their own, and in float64 the same chain."""
     start = lambda n: slice_features(*FEATURES, capacity=n).starter(np.asarray(images(40)))(KEY)
@@ -58,13 +59,16 @@ def test_slots_do_not_change_where_slices_begin(x64):
 @pytest.mark.full
 @pytest.mark.parametrize("num_items", [120, 900])
 def test_features_of_fewer_items_are_found_from_none(num_items):
-    """Five, of which the hybrid sampler begins with one."""
-    rng = np.random.default_rng(3)
+    """Five, of which chains find one or two from one that all items have."""
+    rng = np.random.default_rng(1)
     values = 2 * rng.normal(size=(5, 16))
     z = rng.random((num_items, 5)) < 0.4
     items = (z @ values + 0.3 * rng.normal(size=(num_items, 16))).astype(np.float32)
     kernel = hybrid_features(BetaBernoulli(2.0), LinearGaussian(16, 0.3, 2.0), blocks=2)
-    run = sample(KEY, kernel, None, items, num_steps=200)
-    found = np.asarray(run.state.position.local["features"])
-    for column in z.T:
-        assert max(np.mean(column == other) for other in found.T) > 0.99
+
+    def found(start):
+        run = sample(jax.random.key(1), kernel, start, items, num_steps=200)
+        columns = np.asarray(run.state.position.local["features"]).T
+        return sum(max(np.mean(own == other) for other in columns) > 0.99 for own in z.T)
+
+    assert found(None) == 5 and found(np.ones((num_items, 1), bool)) < 3

@@ -248,12 +248,14 @@ def test_parameters_that_are_drawn_too_close(monkeypatch):
     check_fails(collapsed(NORMAL), NORMAL)
 
 
+@pytest.mark.at_length
 def test_a_mass_of_a_shape_off_by_one(monkeypatch):
     honest, model = feature_process.gamma, Buffet()
     monkeypatch.setattr(feature_process, "gamma", lambda key, shape: honest(key, shape + 1))
     check_fails(by(bnp.collapsed_features, model, capacity=16), model, "mass")
 
 
+@pytest.mark.at_length
 def test_features_with_more_noise_than_the_model_has():
     model = Buffet(spread=1.3)
     check_fails(by(bnp.collapsed_features, model, capacity=16), model)

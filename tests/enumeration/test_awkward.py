@@ -190,6 +190,7 @@ def test_sticks_in_a_cycle(other, process):
     check(in_a_cycle(other, process), STICKS[process])
 
 
+@pytest.mark.at_length
 @full
 def test_sticks_in_a_cycle_and_a_random_concentration():
     law = random_concentration(2.0, 2.0, MARGINAL, FIVE)

@@ -81,6 +81,7 @@ def test_a_random_concentration():
     check_partitions(kernel, law, DATA, **args)
 
 
+@pytest.mark.at_length
 @pytest.mark.full
 def test_the_law_holds_on_shards_after_a_warm_start():
     check(make(batch_size=2, warm_start=25), engine=Vmap(2), num_steps=3_000)

@@ -44,6 +44,7 @@ def test_all_partitions(process):
     check(moves(process), process)
 
 
+@pytest.mark.at_length
 @pytest.mark.full
 @pytest.mark.parametrize("process", PROCESSES)
 @pytest.mark.parametrize("proposals,scans", [(1, 1), (3, 3), (16, 1)])

@@ -79,6 +79,7 @@ def test_columns_of_weights_that_are_rounded():
     np.testing.assert_allclose(OddsBernoulli().log_column(counts, 2, log_odds), each, rtol=1e-5)
 
 
+@pytest.mark.at_length
 @pytest.mark.full
 def test_atoms_of_a_small_concentration_that_all_items_have():
     """Two items that say nothing: a / (1 + c) features of both. Some 18 % of weights round to 1."""

@@ -32,7 +32,7 @@ from .rows import Atoms, draw_entries, sweep_block
 from .schedules import Anchored, Demotion, Published, Schedule, Warm
 from .seeds import seeds
 
-_MANY_ROWS = 1_000  # for seeds, which take seconds: of fewer, births find the features
+FEW_ROWS = 20  # chains of more hardly ever find all features from one, in some dimensions
 
 
 class LatentFeatures(HybridModel):
@@ -66,7 +66,7 @@ class LatentFeatures(HybridModel):
         return self._at(position, params, blocks)
 
     def starter(self, data: PyTree, capacity: int) -> Starter | None:
-        if leading_axis(data) < _MANY_ROWS:
+        if leading_axis(data) < FEW_ROWS:
             return None
         return from_seeds(self.process, self.family, data, capacity)
 
@@ -301,7 +301,7 @@ def hybrid_features(
         `BetaBernoulli` and int32 for `GammaPoisson`. Where the family integrates parameters out,
         those of all features are drawn for the report, theta ~ p(theta | Z, X), at the end of a
         step, and the next step does not depend on them. The initial position is `None` (one feature
-        that all items have; in `sample`, of 1,000 items or more, those of `seed_features`, for each
+        that all items have; in `sample`, of 20 items or more, those of `seed_features`, for each
         chain its own), or an array of features with at most `capacity` columns, as
         `Dist({}, {"features": features})` where they are on shards; `parameters` in its shared part
         may have as few rows.
