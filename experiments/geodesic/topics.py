@@ -9,12 +9,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 from scipy import sparse
 
-from sgmc_jax import Full, Kernel, Sphere, Uniform, gmc, gsgnht, sample, sggmc
+from sgmc_jax import Full, Kernel, PolynomialDecay, Sphere, Uniform, gmc, gsgnht, sample, sggmc
 from sgmc_jax.evaluation import top_words
 from sgmc_jax.models import SphericalAdmixture
 
@@ -25,8 +24,6 @@ LABELS = (0, 9, 14)  # atheism, baseball and space: "20News-different"
 RARE = 5  # words of fewer training documents are left out
 MOST = 20  # draws that a predictive is averaged over
 EVERY = 12  # measurements of a run
-FACTORS = (0.5, 1.0, 2.0)  # of each method's step, or of its rate
-PILOT = 1 / 4  # the time to choose one of them by, as a share of a run's
 CHOSEN_FOR = 1_667 * 1_000.0  # documents times concentration: the newsgroups'
 
 
@@ -54,13 +51,12 @@ class Settings(NamedTuple):
 
 @dataclass
 class Method:
-    """A kernel of a factor, what it begins with, of topics and the number of documents, and the
-    topics of a state.
+    """A kernel, what it begins with given the topics, and the topics of a state.
 
     A sampler's predictive is averaged over its draws; a point's is its own.
     """
 
-    make: Callable[[float], Kernel]
+    kernel: Kernel
     begin: Callable
     topics: Callable
     averaged: bool = True
@@ -75,55 +71,28 @@ def run(options: Options) -> Iterator[str]:
 
 
 def compare(options: Options, picture: str, corpus: Corpus, settings: Settings) -> Iterator[str]:
-    """All methods from one start a seed, each for as many seconds of the processor.
-
-    Of each the factor is chosen once, by a fifth of the training documents, which are left out of
-    those that it is fitted to then.
-    """
+    """All methods from one start a seed, each for as many seconds of the processor."""
     sam = SphericalAdmixture(
         settings.topics, corpus.train.shape[1], 1.0, *settings[2:4], prior_concentration=100.0
     )
     weights = sam.inverse_document_frequency(corpus.train)
     train, test = (sam.documents(part, word_weights=weights) for part in corpus[:2])
-    order = np.random.default_rng(0).permutation(corpus.train.shape[0])
-    told, fitted = np.split(order, [len(order) // 5])
-    pilot = [sam.documents(corpus.train[part], word_weights=weights) for part in (fitted, told)]
-    best: dict[str, float] = {}
     found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     words = ""
     for seed in range(settings.seeds):
         key = jax.random.fold_in(options.key, seed)
         start = sam.warm_start(key, train)
         for name, method in methods(sam, settings, len(train.columns), key).items():
-            if name not in best:
-                best[name] = chosen(options.key, sam, method, pilot, PILOT * settings.seconds)
-            kernel = method.make(best[name])
-            seconds, draws = timed_draws(key, method, kernel, start, train, settings.seconds)
+            seconds, draws = timed_draws(key, method, start, train, settings.seconds)
             measure = partial(sam.log_perplexity, options.key, documents=test)
             found.setdefault(name, []).append(perplexities(measure, method, seconds, draws))
             print(name, seed, found[name][-1][1][-1], flush=True)
             if name == "gSGNHT":
                 words = listed(top_words(draws[-1], list(corpus.words), 6))
-        yield report(found, best) + "\n" + words
+        yield report(found) + "\n" + words
     first = {name: runs[0] for name, runs in found.items()}
     axes = ("seconds of the processor", "log-perplexity")
     curves(options.out / picture, {"": first}, axes, log=True)
-
-
-def chosen(
-    key: Array, sam: SphericalAdmixture, method: Method, pilot: list[Any], seconds: float
-) -> float:
-    """The factor with which the documents left out have the least log-perplexity."""
-    train, told = pilot
-    start, scores = sam.warm_start(key, train), []
-    measure = partial(sam.log_perplexity, key, documents=told)
-    for factor in FACTORS:
-        draws = timed_draws(key, method, method.make(factor), start, train, seconds)[1]
-        some = last_half(method, draws)
-        score = measure(some) if np.isfinite(some).all() else np.inf
-        scores.append(score)
-        print("factor", factor, score, flush=True)
-    return FACTORS[int(np.argmin(scores))]
 
 
 def methods(sam: SphericalAdmixture, settings: Settings, num: int, key: Array) -> dict[str, Method]:
@@ -134,22 +103,16 @@ def methods(sam: SphericalAdmixture, settings: Settings, num: int, key: Array) -
     """
     width = float(np.sqrt(CHOSEN_FOR / (num * settings.concentration)))
     batches, friction = Uniform(settings.batch), 1_000.0 / width
-    falling = lambda f: lambda step: jnp.minimum(f * (1.0 + step) ** -0.6, 1.0)
-    as_is, position = lambda topics, num: topics, lambda state: state.position
-    equal = lambda num: np.full((num, settings.topics), 1 / settings.topics, np.float32)
-    both = lambda topics, num: {"topics": topics, "proportions": equal(num)}
-
-    def sgg(part: Any, h: float) -> Callable:
-        return lambda f: sggmc(sam.topics(part), Sphere(), f * h * width, friction)
-
-    def thermostat(part: Any, h: float) -> Callable:
-        return lambda f: gsgnht(sam.topics(part), Sphere(), f * h * width, friction)
-
-    stochastic = lambda f: sam.variational(batches, falling(f))
+    decay = PolynomialDecay(1.0, 1.0, 0.6)
+    as_is, position = lambda topics: topics, lambda state: state.position
+    equal = np.full((num, settings.topics), 1 / settings.topics, np.float32)
+    both = lambda topics: {"topics": topics, "proportions": equal}
+    sgg = lambda part, h: sggmc(sam.topics(part), Sphere(), h * width, friction)
+    thermostat = lambda part, h: gsgnht(sam.topics(part), Sphere(), h * width, friction)
     few = {
         "SGGMC": Method(sgg(batches, 1e-3), as_is, position),
         "gSGNHT": Method(thermostat(batches, 2e-3), as_is, position),
-        "StoVI": Method(stochastic, as_is, position, averaged=False),
+        "StoVI": Method(sam.variational(batches, decay), as_is, position, averaged=False),
     }
     if not settings.whole:
         return few
@@ -157,36 +120,27 @@ def methods(sam: SphericalAdmixture, settings: Settings, num: int, key: Array) -
         "SGGMC, all": Method(sgg(Full(), 2e-3), as_is, position, steps=4),
         "gSGNHT, all": Method(thermostat(Full(), 2e-3), as_is, position, steps=4),
         "GMC-bGibbs": Method(
-            lambda f: sam.block_gibbs(f * 1e-3 * width, 10),
-            both,
-            lambda state: state.position["topics"],
-            steps=4,
+            sam.block_gibbs(1e-3 * width, 10), both, lambda state: state.position["topics"], steps=4
         ),
         "GMC-apprMH": Method(
-            lambda f: gmc(sam.marginal(key), Sphere(), f * 7e-4 * width, 10),
-            as_is,
-            position,
-            steps=4,
+            gmc(sam.marginal(key), Sphere(), 7e-4 * width, 10), as_is, position, steps=4
         ),
-        "VI": Method(
-            lambda f: sam.variational(Full(), 0.2 * f), as_is, position, averaged=False, steps=4
-        ),
+        "VI": Method(sam.variational(Full()), as_is, position, averaged=False, steps=4),
     }
 
 
 def timed_draws(
-    key: Array, method: Method, kernel: Kernel, start: Any, data: Any, budget: float
+    key: Array, method: Method, start: Any, data: Any, budget: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """A draw of the topics after each piece of a run, and the processor's seconds until then.
 
     All is compiled before the run begins anew and the clock with it.
     """
     record = lambda state, info: method.topics(state)
-    go = partial(sample, key, kernel, data=data, record=record, num_steps=method.steps)
+    go = partial(sample, key, method.kernel, data=data, record=record, num_steps=method.steps)
     go = partial(go, thin=method.steps)
-    begin = method.begin(start, len(data.columns))
-    go(position=go(position=begin))
-    seconds, draws, run = [0.0], [np.asarray(start)], begin
+    go(position=go(position=method.begin(start)))
+    seconds, draws, run = [0.0], [np.asarray(start)], method.begin(start)
     while seconds[-1] < budget:
         began = time.process_time()
         run = go(position=run)
@@ -202,20 +156,14 @@ def perplexities(
     ends = np.unique(np.geomspace(1, len(draws) - 1, EVERY).astype(int))
     scores = []
     for end in ends:
-        scores.append(measure(last_half(method, draws[: end + 1])))
+        first = (end + 1) // 2 if method.averaged else end
+        which = np.unique(np.linspace(first, end, MOST).astype(int))
+        scores.append(measure(draws[which]))
     return seconds[ends], np.array(scores)
 
 
-def last_half(method: Method, draws: np.ndarray) -> np.ndarray:
-    """Some of the last half of the draws, or the last one."""
-    end = len(draws) - 1
-    first = (end + 1) // 2 if method.averaged else end
-    return draws[np.unique(np.linspace(first, end, MOST).astype(int))]
-
-
-def report(found: dict[str, list[tuple[np.ndarray, np.ndarray]]], best: dict[str, float]) -> str:
-    """The factor chosen, the level at the end by seed, and the seconds until variational
-    inference's last."""
+def report(found: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> str:
+    """The level at the end by seed, and the seconds until variational inference's last."""
     judge = "VI" if "VI" in found else "StoVI"
     bars = [runs[1][-1] for runs in found[judge]]
     rows = []
@@ -226,9 +174,8 @@ def report(found: dict[str, list[tuple[np.ndarray, np.ndarray]]], best: dict[str
             until.append(f"{seconds[below[0]]:.1f}" if below.size else "-")
         last = [scores[-1] for _, scores in runs]
         each = ", ".join(f"{score:,.1f}" for score in last)
-        rows.append([name, f"{best[name]:g}", f"{np.mean(last):,.1f}", each, ", ".join(until)])
-    header = ["method", "factor", "log-perplexity", "by seed", f"s until {judge}'s last"]
-    return table(header, rows)
+        rows.append([name, f"{np.mean(last):,.1f}", each, ", ".join(until)])
+    return table(["method", "log-perplexity", "by seed", f"s until {judge}'s last"], rows)
 
 
 def listed(topics: list[list[str]]) -> str:

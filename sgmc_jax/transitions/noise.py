@@ -265,7 +265,8 @@ def add_counts(*counts: Num[Array, ""] | None) -> Float[Array, ""] | None:
 
 def eigen(matrix: Float[Array, "d d"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
     """The eigenvalues of a symmetric matrix, in their order, and its eigenvectors."""
-    eigenvalues, basis = jnp.linalg.eigh(matrix)
+    wide = jnp.promote_types(matrix.dtype, jnp.float32)  # there is no `eigh` of half precision
+    eigenvalues, basis = jnp.linalg.eigh(matrix.astype(wide))
     # rounding may leave a singular matrix with an eigenvalue just below zero
     slack = 1e-5 * jnp.max(jnp.abs(eigenvalues), initial=0.0)
     return jnp.where((eigenvalues < 0) & (eigenvalues > -slack), 0.0, eigenvalues), basis
