@@ -115,8 +115,8 @@ class Estimator(eqx.Module):
         if pull is not None and self.tells_covariance:
             raise ValueError(
                 f"grad, {type(self).__name__}, tells the covariance of its noise in the "
-                "coordinates of the position, and a letter of the word subtracts it in its own: "
-                "define `told_in`"
+                "coordinates of the position, and a letter of the word subtracts it in its own, or "
+                "in the units of the space: define `told_in`"
             )
         return self
 

@@ -119,7 +119,7 @@ class Transformed(Model):
         """The unconstrained numbers of a position of the model, with any leading axes.
 
         Args:
-            position: in the user's coordinates, inside the supports.
+            position: the model's own, inside the supports.
 
         Raises:
             ValueError: if a leaf is outside its support, or on its boundary.

@@ -241,7 +241,7 @@ _TABLES = {
     """,
 }
 # of these, samplers, combinators and shards are those of other tables
-_OF_OTHERS = {
+OF_OTHERS = {
     "bnp/test_broken_parameters.py": "test_an_item_without_a_law_stops_the_chain",
     "composition/test_positions.py": "test_pairs_of_mixture_samplers",
     "composition/test_slots.py": "test_growth_inside_a_combinator test_the_same_chain_on_shards",
@@ -268,7 +268,7 @@ def waiting(items: Iterable) -> Iterator:
             tables[file].setdefault(test, []).append(item)
     for file, named in tables.items():
         for place, (test, rows) in enumerate(named.items()):
-            alike = test in _OF_OTHERS.get(file, "").split()
+            alike = test in OF_OTHERS.get(file, "").split()
             values = [[] for _ in rows] if alike else _factors(rows)
             waits = [i for i, row in enumerate(rows) if "full" in row.keywords]
             held = [values[i] for i in range(len(rows)) if i not in waits]

@@ -9,7 +9,7 @@ import pytest
 import sgmc_jax
 from sgmc_jax import bnp, evaluation, models, pictures, tune
 from tests.full_tier import COLLECTED, SLOW_EXAMPLES, SLOW_TESTS
-from tests.long_tier import TABLES, staying
+from tests.long_tier import OF_OTHERS, TABLES, staying
 
 ROOT = Path(__file__).parent
 
@@ -58,3 +58,8 @@ def test_of_eight_tables_without_a_factor_the_full_tier_has_every_row_once(num):
     stay = [staying(rows, [], place) for place in range(8)]
     assert all(stay) and set.union(*stay) == set(range(num))
     assert num < 8 or sum(map(len, stay)) == num
+
+
+def test_tables_whose_values_others_have_are_tables():
+    for file, names in OF_OTHERS.items():
+        assert set(names.split()) <= TABLES[file], file

@@ -318,7 +318,9 @@ def test_settings_that_are_all_too_hot_are_told_of(search):
     """At h lambda = 1 the variance is twice that of the target."""
     steps = {"step_size": [8e-5, 1e-4]}
     args = {**ON_TARGET, "budget": 20_000, "max_temperature": 1.1}
-    with pytest.warns(UserWarning, match="every setting has draws hotter than max_temperature=1.1"):
+    with pytest.warns(
+        UserWarning, match="every setting that is left has draws hotter than max_temperature=1.1"
+    ):
         search(KEY, TARGET, langevin, steps, **args)
 
 

@@ -67,7 +67,7 @@ WRONG = {
     "valley in many": (
         lambda: whiten(VALLEY, jnp.zeros(300), None, dense=False),
         ValueError,
-        "not curved downwards at the position: its Hessian has a trace above 0",
+        "not curved downwards at the position: its scaled Hessian has a trace above 0",
     ),
     "large": (
         lambda: whiten(FunctionModel(lambda x: -x @ x), jnp.zeros(300), None),

@@ -57,8 +57,7 @@ def slice_features(
             the chain, its start given, does not depend on it.
 
     State:
-        as of `hybrid_features`, whose positions are valid here, and the other way round; but in
-        `sample` chains begin with `seed_features` of 20 items or more.
+        as of `hybrid_features`, whose positions are valid here, and the other way round.
 
     Info:
         `active`, the number of features; `overflow`, whether there were too few slots.

@@ -130,8 +130,8 @@ class Cycle(Kernel):
             names = [type(self.kernels[keeps.index(kept)]).__name__ for kept in (True, False)]
             raise ValueError(
                 f"kernels of a cycle must not move items and leave the weights of features or "
-                f"clusters, which are part of the chain of {names[0]} and not of {names[1]}: "
-                "slice_features draws them given the items in every step, and goes with all others"
+                f"clusters, which are part of the chain of {names[0]} and not of {names[1]}: in "
+                "place of slice_crm take slice_features, which draws them given the items"
             )
         moves = sum(contract.moves for contract in contracts)  # of one and the same position
         joined = Contract.join(contract.after(contract.refreshing) for contract in contracts)

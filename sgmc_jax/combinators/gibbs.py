@@ -101,7 +101,8 @@ class Gibbs(Kernel):
                 contracts.append(contract.after(contract.retargeting))
 
         jax.eval_shape(build, position)  # builders may compute with what only a trace has
-        return Contract.join(contracts)
+        # each block has weights of its own
+        return Contract.join(contracts)._replace(keeps_weights=None)
 
     def check(self, position: Position, data: Data) -> None:
         self._check_names(position)

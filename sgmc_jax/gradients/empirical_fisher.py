@@ -60,8 +60,8 @@ class EmpiricalFisher(Wrapper):
     noise, as a mean of few batches may be, what would be negative is set to zero and counted in
     `info.clipped`. A step costs the batch's gradients a second time, item by item.
 
-    V stays where it is when other kernels move the position or, in `gibbs`, change the target: then
-    let `decay` forget those before.
+    V stays where it is when other kernels move the position or, in `gibbs`, change the target or
+    the metric: then let `decay` forget those before.
 
     Args:
         inner: the estimator whose noise is to be subtracted, a `BatchEstimator` such as

@@ -16,6 +16,7 @@ from ._regression import LabelRegression, simulate_rows
 
 
 def _slope(predictor: Float[Array, " k"], y: Shaped[Array, ""]) -> Float[Array, " k"]:
+    y = jnp.asarray(y, int)  # of two labels they may be truths
     own = jnp.arange(len(predictor)) == y
     slope = own.astype(predictor.dtype) - jax.nn.softmax(predictor)
     return (if_known(y, len(predictor)) * slope).astype(predictor.dtype)

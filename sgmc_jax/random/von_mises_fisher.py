@@ -103,7 +103,7 @@ def _draw(key, mean, kappa, shape):
     valid = (kappa >= 0) & (kappa < jnp.inf)
     flat = jnp.broadcast_to(jnp.where(valid, kappa, 0), shape).ravel()
     keys = word_keys(key, 3)
-    less, more = _by_inversion(keys[0], flat) if d == 3 else _by_rejection(keys[:2], flat, d)
+    less, more = _angles(keys[:2], flat, d)
     less, more = less.reshape(*shape, 1), more.reshape(*shape, 1)
     around = _uniform_directions(keys[2], math.prod(shape), d - 1, mean.dtype)
     around = jnp.sqrt(less * more) * around.reshape(*shape, d - 1)
@@ -113,21 +113,26 @@ def _draw(key, mean, kappa, shape):
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(2,))
-def _by_rejection(keys, kappa, d):
+def _angles(keys, kappa, d):
     """1 - cos and 1 + cos of the angles to mu, each of shape (n,)."""
+    return _by_inversion(keys[0], kappa) if d == 3 else _by_rejection(keys, kappa, d)
+
+
+@_angles.defjvp
+def _of_the_same_quantiles(d, primals, tangents):
+    _, kappa = primals
+    less, more = _angles(*primals, d)
+    change = _slope(d, kappa, less, more) * tangents[1]
+    return (less, more), (change, -change)
+
+
+def _by_rejection(keys, kappa, d):
+    """The same of any dimension."""
     lane = jnp.arange(kappa.size, dtype=jnp.uint32)
     b = _envelope(kappa, d)
     attempt = partial(_attempt, keys, d)
     odds = b * first_accepted(attempt(lane, 0, b), attempt, b)
     return 2 * odds / (1 + odds), 2 / (1 + odds)
-
-
-@_by_rejection.defjvp
-def _of_the_same_quantiles(d, primals, tangents):
-    _, kappa = primals
-    less, more = _by_rejection(*primals, d)
-    change = _slope(d, kappa, less, more) * tangents[1]
-    return (less, more), (change, -change)
 
 
 def _slope(d, kappa, less, more):
@@ -185,9 +190,7 @@ def _by_inversion(key, kappa):
     """The same in three dimensions, where cos has the density exp(kappa cos)."""
     word, _ = word_pair(key, jnp.arange(kappa.size, dtype=jnp.uint32), 0, kappa.dtype)
     u = uniform(word, kappa.dtype)
-    # with derivatives of one side each, at 1 too
-    low = jnp.where(kappa < 1, jnp.maximum(kappa, 1e-18), 1)
-    high = jnp.where(kappa < 1, 1, kappa)
+    low, high = jnp.clip(kappa, 1e-18, 1), jnp.maximum(kappa, 1)
     near_uniform = -jnp.log1p((1 - u) * jnp.expm1(-2 * low)) / low
     less = jnp.where(kappa < 1, near_uniform, -jnp.log(u + (1 - u) * jnp.exp(-2 * high)) / high)
     less = jnp.clip(less, 0, 2)

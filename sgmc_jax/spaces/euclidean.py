@@ -76,8 +76,9 @@ class Euclidean(Space):
 
     @property
     def framed(self) -> bool:
-        # not of a subclass with another metric
-        return self.embedded or self.scale is not None or self.cholesky is not None
+        scaled = self.scale is not None or self.cholesky is not None
+        # a subclass may have another metric
+        return self.embedded or (scaled and type(self).gradient is Euclidean.gradient)
 
     @property
     def flat(self) -> bool:

@@ -167,7 +167,7 @@ def diagonal_scale(key: Any, grad: Estimator, position: Position, data: Data) ->
     if not (least > 0 and np.isfinite(least)):
         how = f"the least curvature of a coordinate is {least:.3g}"
         if flat.size > DENSE and np.isnan(least):
-            how = "its Hessian has a trace above 0, or entries that are not finite"
+            how = "its scaled Hessian has a trace above 0, or entries that are not finite"
         raise ValueError(f"the log posterior is not curved downwards at the position: {how}")
     return unravel((1 / jnp.sqrt(curvature)).astype(flat.dtype))
 

@@ -101,10 +101,10 @@ class Race:
             )
         if best.rank[0]:
             warnings.warn(
-                f"every setting has draws hotter than max_temperature={self.judge.max_temperature}:"
-                f" those of the best have a temperature of {best.temperature:.3g}, about the ratio "
-                "of their variances to the target's. Give smaller step sizes, larger batches or "
-                "more friction",
+                "every setting that is left has draws hotter than "
+                f"max_temperature={self.judge.max_temperature}: those of the best have a "
+                f"temperature of {best.temperature:.3g}, about the ratio of their variances to the "
+                "target's. Give smaller step sizes, larger batches or more friction",
                 stacklevel=3,
             )
         least, largest = self.judge.extremes(best.trace)

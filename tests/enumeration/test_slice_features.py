@@ -324,6 +324,8 @@ def test_weights_that_are_part_of_the_chain_are_not_left_behind():
         with pytest.raises(ValueError, match="leave the weights .* of (SliceCRM|Repeat) and not"):
             cycle(*kernels)
     cycle(sliced(), hybrid()), cycle(crm, crm)
+    other = gibbs(z=lambda rest: crm, w=lambda rest: hybrid())  # each of a position of its own
+    assert other.contract({"z": None, "w": None}).keeps_weights is None
 
 
 @full

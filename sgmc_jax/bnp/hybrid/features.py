@@ -30,9 +30,10 @@ from .blocks import Blocks, Rows
 from .kernel import Hybrid, HybridModel, HybridState, HybridSums, Round, StepKeys
 from .rows import Atoms, draw_entries, sweep_block
 from .schedules import Anchored, Demotion, Published, Schedule, Warm
-from .seeds import seeds
+from .seeds import most_used, seeds
 
 FEW_ROWS = 20  # chains of more hardly ever find all features from one, in some dimensions
+_SLOTS = 32  # of the chains that find a start, so that it is the same for fewer slots and more
 
 
 class LatentFeatures(HybridModel):
@@ -68,7 +69,8 @@ class LatentFeatures(HybridModel):
     def starter(self, data: PyTree, capacity: int) -> Starter | None:
         if leading_axis(data) < FEW_ROWS:
             return None
-        return from_seeds(self.process, self.family, data, capacity)
+        start = from_seeds(self.process, self.family, data, capacity)
+        return lambda key: most_used(start(key), capacity)
 
     def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
         return self._at(state.position, self.reference(state), blocks)
@@ -225,9 +227,9 @@ class LatentFeatures(HybridModel):
 def from_seeds(
     process: FeatureProcess, family: FeatureFamily, data: PyTree, capacity: int
 ) -> Starter:
-    """Each chain begins with the features of some of the items."""
+    """Each chain begins with the features of some of the items, in 32 slots or more."""
     # one block, whatever those of the chain: seeds are of few items
-    kernel = hybrid_features(process, family, capacity=capacity)
+    kernel = hybrid_features(process, family, capacity=max(capacity, _SLOTS))
     return lambda key: seeds(key, kernel, data)
 
 
