@@ -232,6 +232,8 @@ def test_the_noise_of_items_that_lie_far_off(far):
     x = np.float32(far + np.random.default_rng(0).normal(size=(900, 3)))
     family = LinearGaussian(3, 1.0, far, noise_prior=(1.0, 1.0))
     kernel = hybrid_features(BetaBernoulli(1.0), family, blocks=9)
-    run = sample(jax.random.key(0), kernel, None, x, num_steps=3, num_chains=4)
+    all_have = np.ones((900, 1), bool)  # of seeds the first steps find who else has their features
+    args = {"num_steps": 3, "num_chains": 4, "position_axis": None}
+    run = sample(jax.random.key(0), kernel, all_have, x, **args)
     assert np.all(run.stopped < 0)
     assert np.all(np.abs(run.trace.shared["noise_scale"] - 1) < 0.15)

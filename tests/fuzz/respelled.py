@@ -23,7 +23,8 @@ INTEGERS = (np.int8, np.uint8, np.int16, np.int32, np.int64)
 
 
 def forms(x: Any) -> Iterator[tuple[str, Any]]:
-    """Names of forms, and the value in them: as wide, or as narrow as holds it exactly."""
+    """Names of forms, and the value in them: of any type that holds it exactly, but half precision,
+    in which a position is computed with."""
     if isinstance(x, jax.Array) and not jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
         yield "NumPy", np.asarray(x)
         x = np.asarray(x)
@@ -39,7 +40,7 @@ def forms(x: Any) -> Iterator[tuple[str, Any]]:
         yield "Fortran's order", np.asfortranarray(array)
     else:
         yield "no dimensions", array
-    for dtype in (*INTEGERS, np.float32, np.float64, np.float16, bool):
+    for dtype in (*INTEGERS, np.float32, np.float64, bool):
         with np.errstate(all="ignore"):
             other = array.astype(dtype)
         if dtype != array.dtype and np.array_equal(other.astype(float), array.astype(float)):
