@@ -31,7 +31,8 @@ def warm(model="linear", **kwargs):
 def newborn(data, family, make=warm_features):
     """The features that rows have after one step from one that all have, and their blocks."""
     kernel = make(BetaBernoulli(20.0), family, blocks=BLOCKS, capacity=160)
-    z = features(sample(KEY, kernel, None, data, num_steps=1))[-1].astype(int)
+    all_have = np.ones((len(data), 1), bool)
+    z = features(sample(KEY, kernel, all_have, data, num_steps=1))[-1].astype(int)
     blocks = z.reshape(BLOCKS, -1, 160).sum(1).T  # of each slot the rows of each block
     return z, {k: blocks[k] for k in range(1, 160) if blocks[k].any()}
 
