@@ -32,7 +32,6 @@ from .hybrid.blocks import Blocks, Rows
 from .hybrid.features import FEW_ROWS, LatentFeatures, from_seeds
 from .hybrid.kernel import HybridState, HybridSums, ModelKernel
 from .hybrid.rows import draw_entries
-from .hybrid.seeds import most_used
 
 _NUMBERS = 2**17  # entries of as many rows as are visited together on a CPU
 _MOST_NUMBERS = 2**27  # and elsewhere
@@ -67,7 +66,7 @@ class SliceModel(LatentFeatures):
         # a start is made by a collapsed chain, for which weights have to be integrated out
         if process is not None:
             start = from_seeds(process, self.family, data, capacity)
-            return lambda key: most_used(self._own(start(key), process), capacity)
+            return lambda key: self._own(start(key), process)
         told = f"position=None begins with one feature, and {num} items may never leave it"
         warnings.warn(f"{told}: give features to begin with", stacklevel=2)
         return None

@@ -19,6 +19,7 @@ import numpy as np
 from tests.fuzz.calls import Call, calls
 from tests.fuzz.fuzz import chosen, fault
 
+Sized = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct
 INTEGERS = (np.int8, np.uint8, np.int16, np.int32, np.int64)
 
 
@@ -54,9 +55,6 @@ def answer(call: Call) -> list[Any]:
         result = call.use(call.function(**call.arguments), call.held)
         leaves = jax.tree.leaves(jax.block_until_ready(result))
     return [numbers(x) for x in leaves if isinstance(x, Sized | int | float)]
-
-
-Sized = jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct
 
 
 def numbers(x: Any) -> Any:

@@ -69,8 +69,7 @@ class LatentFeatures(HybridModel):
     def starter(self, data: PyTree, capacity: int) -> Starter | None:
         if leading_axis(data) < FEW_ROWS:
             return None
-        start = from_seeds(self.process, self.family, data, capacity)
-        return lambda key: most_used(start(key), capacity)
+        return from_seeds(self.process, self.family, data, capacity)
 
     def refresh(self, key: Any, state: HybridState, blocks: Blocks, capacity: int) -> HybridState:
         return self._at(state.position, self.reference(state), blocks)
@@ -227,10 +226,10 @@ class LatentFeatures(HybridModel):
 def from_seeds(
     process: FeatureProcess, family: FeatureFamily, data: PyTree, capacity: int
 ) -> Starter:
-    """Each chain begins with the features of some of the items, in 32 slots or more."""
+    """Each chain begins with the features of some of the items, those that most of these have."""
     # one block, whatever those of the chain: seeds are of few items
     kernel = hybrid_features(process, family, capacity=max(capacity, _SLOTS))
-    return lambda key: seeds(key, kernel, data)
+    return lambda key: most_used(seeds(key, kernel, data), capacity)
 
 
 def _rows(z: Int[Array, "n K"], blocks: Blocks) -> FeatureRows:
