@@ -37,7 +37,7 @@ KERNELS = {
     "`sggmc`, AFBNFA": lambda grad, h, more: sggmc(
         grad, Sphere(), h, FRICTION, word="AFBNFA", **more
     ),
-    "`gsgnht`": lambda grad, h, more: gsgnht(grad, Sphere(), h, FRICTION),
+    "`gsgnht`": lambda grad, h, more: gsgnht(grad, Sphere(), h, FRICTION, **more),
 }
 CASES = [(EXACT, None, {}), (NOISY, ITEMS, {}), (NOISY, ITEMS, V)]
 

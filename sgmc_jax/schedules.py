@@ -107,7 +107,8 @@ class Cyclical(eqx.Module):
     def temperature(self, count: Int[Array, "*n"] | int) -> Float[Array, "*n"]:
         """0 in the search, 1 in the rest of a cycle."""
         # of whole numbers: a share of a cycle is rounded, in several ways
-        first = jnp.ceil(self.exploration * self.cycle_length - 1e-4)
+        share = self.exploration * self.cycle_length
+        first = jnp.ceil(share * (1 - 2 * jnp.finfo(jnp.result_type(share, float)).eps))
         return jnp.where(jnp.asarray(count) % self.cycle_length < first, 0.0, 1.0)
 
     def cycles(

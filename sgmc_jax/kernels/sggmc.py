@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _checks
 from .._estimators import Estimator
-from ..spaces import Space
+from ..spaces import Euclidean, Space
 from ..spaces.space import as_space
 from ..splitting import Splitting
 from ..transitions import GeodesicFlow, GradientKick, MomentumRefreshment, friction_letters
@@ -95,8 +95,10 @@ def sggmc(
         check_correctable(word, "ABOBA", "AFBNFA", "EA")
     letters = friction_letters(friction, temperature, noise_covariance)
     letters["R"] = MomentumRefreshment(temperature)
-    pieces = {"A": GeodesicFlow(), "B": GradientKick(), **letters}
-    kernel = Splitting(word, pieces, grad, step_size, as_space(space), temperature=temperature)
+    space = as_space(space)
+    flow = GeodesicFlow(keeps_rest=isinstance(space, Euclidean))
+    pieces = {"A": flow, "B": GradientKick(), **letters}
+    kernel = Splitting(word, pieces, grad, step_size, space, temperature=temperature)
     cold = _checks.certainly(lambda T: T == 0, temperature)  # without noise it searches a mode
     if cold:
         check_dynamics(word, "A", "B E")

@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _checks
 from .._estimators import Estimator
-from ..spaces import Space
+from ..spaces import Euclidean, Space
 from ..splitting import Splitting
 from ..transitions import (
     EulerMomentum,
@@ -85,8 +85,9 @@ def sgnht(
     if noise_covariance is not None or grad.tells_covariance:
         check_correctable(word, "ATFBNFTA", "EAT")
     covariance = NoiseCovariance(noise_covariance)
+    flat = space is None or isinstance(space, Euclidean)
     pieces = {
-        "A": GeodesicFlow(),
+        "A": GeodesicFlow(keeps_rest=flat),
         "T": Thermostat(friction),
         "F": Friction(),
         "B": GradientKick(),

@@ -15,10 +15,11 @@ from .. import _checks
 from .._types import Data, Position
 from ..collective import leading_axis
 from ..model import Model
-from ._numpyro_trace import Items, log_probs, traced
+from ._numpyro_trace import Items, log_probs, require_numpyro, traced
 
 _SOME = 256  # items that a model is tried on
 _ROUNDING = 1e-3
+_ALIKE = 1e-5
 
 
 class NumpyroDensity(Model):
@@ -40,11 +41,16 @@ class NumpyroDensity(Model):
         self.row = frozen(jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), rows))
 
     def logprior(self, position: Position) -> Float[Array, ""]:
-        return self.terms(position, self.blank())[0]  # no site of the prior knows of rows
+        return _total(self.of_no_item(position))
 
-    def blank(self, num: int = 1, value: int = 0) -> dict[str, PyTree]:
-        """Rows of one number."""
-        rows = lambda x: jnp.full((num, *x.shape), value, x.dtype)
+    def of_no_item(self, position: Position) -> dict[str, Array]:
+        """The log densities of the sites of the prior, none of which knows of rows."""
+        with _unvalidated():
+            return self.by_site(position, self._blank())[0]
+
+    def _blank(self) -> dict[str, PyTree]:
+        """A row of zeros, which need be none that an item can have."""
+        rows = lambda x: jnp.zeros((1, *x.shape), x.dtype)
         return jax.tree.map(rows, thawed(self.row))
 
     def deterministic(
@@ -59,11 +65,21 @@ class NumpyroDensity(Model):
             n: jnp.asarray(x["value"]) for n, x in sites.items() if x["type"] == "deterministic"
         }
 
-    def of_no_row(self, point: Position) -> tuple[str, ...]:
-        """Which deterministic sites do not depend on the rows of the items."""
-        found, other = (self.deterministic(point, self.blank(n, n)) for n in (1, 2))
-        same = lambda x, y: x.shape == y.shape and np.allclose(x, y, equal_nan=True)
-        return tuple(name for name in found if same(found[name], other[name]))
+    def told(self, position: Position) -> dict[str, Shaped[Array, "..."]]:
+        """The deterministic sites beside a row of zeros, right for those that know of none."""
+        with _unvalidated():
+            return self.deterministic(position, self._blank())
+
+    def of_no_row(self, point: Position, rows: dict[str, PyTree]) -> dict[str, bool]:
+        """Of each deterministic site, whether it does not depend on the rows of the items."""
+        parts = (slice(_SOME), slice(1), slice(-1, None))  # what is alike in equal rows may not be
+        tried = lambda part: jax.tree.map(lambda x: x[part], rows)
+        others = [self.deterministic(point, tried(part)) for part in parts]
+        same = lambda x, y: x.shape == y.shape and np.allclose(x, y, _ALIKE, 0.0, equal_nan=True)
+        return {
+            name: all(same(value, other[name]) for other in others)
+            for name, value in self.told(point).items()
+        }
 
     def loglik(self, position: Position, item: PyTree) -> Float[Array, ""]:
         return self.loglik_batch(position, jax.tree.map(lambda x: x[None], item))[0]
@@ -83,22 +99,21 @@ class NumpyroDensity(Model):
     def terms(self, position: Position, items: PyTree) -> tuple[Float[Array, ""], Any]:
         """The log density of all other sites, and of each item."""
         others, own = self.by_site(position, items)
-        prior = sum((jnp.sum(x) for x in others.values()), jnp.zeros(()))
-        return prior, sum((self._per_item(x) for x in own.values()), jnp.zeros(()))
+        return _total(others), sum((self._per_item(*each) for each in own.items()), jnp.zeros(()))
 
     def by_site(self, position: Position, items: PyTree) -> tuple[dict[str, Array], ...]:
         """The log densities of the sites of the prior, and of those of items."""
         given = eqx.combine(self.fixed, thawed(self.static)) | (items or {})
         rows = leading_axis(items, "data") if items else None
         found = log_probs(self.function, self.sites, given, rows, position)
-        names = () if self.sites is None else self.sites.sites
+        names = () if self.sites is None else dict(self.sites.dims)
         others = {name: x for name, x in found.items() if name not in names}
         return others, {name: found[name] for name in names}
 
-    def _per_item(self, log_prob: Real[Array, "..."]) -> Real[Array, " n"]:
+    def _per_item(self, site: str, log_prob: Real[Array, "..."]) -> Real[Array, " n"]:
         """Summed over all axes but that of the items."""
         assert self.sites is not None
-        kept = log_prob.ndim + self.sites.dim
+        kept = log_prob.ndim + dict(self.sites.dims)[site]
         return jnp.sum(log_prob, axis=tuple(i for i in range(log_prob.ndim) if i != kept))
 
     def check(self, position: Position, data: Data) -> None:
@@ -117,7 +132,7 @@ def check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
         prior, logliks = density.by_site(point, some)[0], density.terms(point, some)[1]
         # the first row stands at its own place beside any others, also alone
         last, turned = logliks_of(slice(-1, None)), logliks_of(slice(None, None, -1))
-        blank = density.by_site(point, density.blank())[0]
+        blank = density.of_no_item(point)
         if jnp.shape(logliks) != (leading_axis(some),) or jnp.shape(last) != (1,):
             raise ValueError(f"the items' log likelihoods have the shape {jnp.shape(logliks)}")
     except (TypeError, ValueError) as error:
@@ -134,6 +149,15 @@ def check_split(density: NumpyroDensity, point: Position, rows: dict) -> None:
             "model must have a likelihood of each item that does not depend on other items, nor on "
             "its place among them"
         )
+
+
+def _total(log_probs: dict[str, Array]) -> Float[Array, ""]:
+    return sum((jnp.sum(x) for x in log_probs.values()), jnp.zeros(()))
+
+
+def _unvalidated() -> Any:
+    """Where numpyro does not ask whether arguments of laws are any."""
+    return require_numpyro().distributions.distribution.validation_enabled(False)
 
 
 def _differ(x: Float[Array, "..."], y: Float[Array, "..."]) -> bool:

@@ -13,12 +13,11 @@ from jaxtyping import Array, Real
 
 
 class Items(NamedTuple):
-    """The observed sites of items: in a plate, or along a batch axis; `dim` is negative."""
+    """The observed sites of items, in a plate or along a batch axis, and which axis of each."""
 
     plate: str | None
-    dim: int
     size: int
-    sites: tuple[str, ...]
+    dims: tuple[tuple[str, int], ...]  # by site, negative
 
 
 def require_numpyro() -> Any:
@@ -76,10 +75,36 @@ def call(function: Callable, given: dict[str, Any]) -> Any:
 def traced(
     function: Callable, given: dict, position: dict, plate: str | None, rows: int | None, key: Any
 ) -> dict[str, Any]:
-    """The sites of one run, with latent values from `position`, or from the prior."""
+    """The sites of one run, with latent values from `position`."""
     handlers = require_numpyro().handlers
     with handlers.trace() as sites, handlers.seed(rng_seed=key):
         with handlers.substitute(data=position), all_rows(plate, rows):
+            call(function, given)
+    return sites
+
+
+def first_run(function: Callable, given: dict, seed: int) -> dict[str, Any]:
+    """The sites of a run whose latent values are those of unconstrained uniform numbers.
+
+    A prior need not have draws, and draws of one with heavy tails may have no likelihood at all.
+
+    Raises:
+        ValueError: if numpyro knows no bijection onto the support of a latent site.
+    """
+    numpyro = require_numpyro()
+
+    def start(site: dict[str, Any]) -> Any:
+        try:
+            return numpyro.infer.init_to_uniform(site)
+        except NotImplementedError:
+            raise ValueError(
+                f"model must have supports that numpyro can map from R^n, got "
+                f"{site['fn'].support} of the site {site['name']!r}"
+            ) from None
+
+    handlers = numpyro.handlers
+    with handlers.trace() as sites, handlers.substitute(substitute_fn=start):
+        with handlers.seed(rng_seed=seed), all_rows(None, None):
             call(function, given)
     return sites
 
@@ -146,8 +171,8 @@ def find_items(sites: dict[str, Any], plate: str | None, axis: int | None) -> It
             for frame in s["cond_indep_stack"]
             if frame.name == names[0]
         }
-        first = next(iter(inside.values()))
-        return Items(names[0], first.dim, first.size, tuple(inside))
+        dims = tuple((name, frame.dim) for name, frame in inside.items())
+        return Items(names[0], next(iter(inside.values())).size, dims)
     return None if axis is None else _along(observed, axis)
 
 
@@ -165,4 +190,4 @@ def _along(observed: dict[str, Any], axis: int) -> Items:
             f"batch shapes {shapes}"
         )
     dim, size = found.pop()
-    return Items(None, dim, size, tuple(shapes))
+    return Items(None, size, tuple((name, dim) for name in shapes))

@@ -18,7 +18,15 @@ from .._types import Data, Position
 from ..collective import leading_axis
 from ..transformed import Transformed
 from ._numpyro_density import NumpyroDensity, check_split, thawed
-from ._numpyro_trace import Items, all_rows, call, find_items, find_latents, require_numpyro, traced
+from ._numpyro_trace import (
+    Items,
+    all_rows,
+    call,
+    find_items,
+    find_latents,
+    first_run,
+    require_numpyro,
+)
 
 _RADIUS = 2.0
 
@@ -89,8 +97,7 @@ def from_numpyro(
     if axis is not None:
         _checks.instance("axis", int, axis)
     given = _bound(model, args, kwargs)
-    run = lambda seed: traced(model, given, {}, None, None, jax.random.key(seed))
-    sites = run(0)
+    sites = first_run(model, given, 0)
     latents = find_latents(sites)
     items = find_items(sites, plate, axis)
     rows = {} if items is None else _rows(given, items)
@@ -99,8 +106,8 @@ def from_numpyro(
     point = {name: site["value"] for name, site in latents.items()}
     if items is not None:
         check_split(density, point, rows)
-    bijections = _bijections(latents, find_latents(run(1)))
-    return NumpyroModel(density, bijections, point, density.of_no_row(point))
+    bijections = _bijections(latents, find_latents(first_run(model, given, 1)))
+    return NumpyroModel(density, bijections, point, density.of_no_row(point, rows))
 
 
 class NumpyroModel(Transformed):
@@ -117,18 +124,20 @@ class NumpyroModel(Transformed):
     """
 
     shapes: Any = eqx.field(static=True)  # of the sites
-    deterministic: tuple[str, ...] = eqx.field(static=True)
+    deterministic: tuple[str, ...] = eqx.field(static=True)  # those that `constrain` tells
+    of_rows: tuple[str, ...] = eqx.field(static=True)  # and those that depend on rows
 
     def __init__(
         self,
         density: NumpyroDensity,
         bijections: dict,
         point: dict,
-        deterministic: tuple[str, ...] = (),
+        deterministic: dict[str, bool],
     ):
         super().__init__(density, bijections)
         self.shapes = tuple((name, jnp.shape(value)) for name, value in point.items())
-        self.deterministic = deterministic
+        self.deterministic = tuple(name for name, told in deterministic.items() if told)
+        self.of_rows = tuple(name for name, told in deterministic.items() if not told)
 
     def constrain(self, position: Position) -> Position:
         sites = self.forward(position)
@@ -137,16 +146,36 @@ class NumpyroModel(Transformed):
         lead, flat = self._flat(sites)
 
         def one(sites: Position) -> dict[str, Shaped[Array, "..."]]:
-            found = self._density.deterministic(sites, self._density.blank())
+            found = self._density.told(sites)
             return {name: found[name] for name in self.deterministic}
 
         told = jax.vmap(one)(flat)
         return sites | jax.tree.map(lambda x: x.reshape(*lead, *x.shape[1:]), told)
 
     def unconstrain(self, position: Position) -> Position:
-        return super().unconstrain(
-            {n: x for n, x in position.items() if n not in self.deterministic}
-        )
+        """Of a dict of the sites; what it has of `deterministic` ones is left out."""
+        told = (*self.deterministic, *self.of_rows)
+        if isinstance(position, dict):
+            position = {name: x for name, x in position.items() if name not in told}
+        self._check_names(position)
+        return super().unconstrain(position)
+
+    def check(self, position: Position, data: Data) -> None:
+        self._check_names(position)
+        sites = jax.eval_shape(self.forward, position)
+        for name, shape in self.shapes:
+            if sites[name].shape != shape:
+                raise ValueError(
+                    f"position must have a site {name!r} of shape {shape}, got {sites[name].shape}"
+                )
+        super().check(position, data)
+
+    def _check_names(self, position: Position) -> None:
+        """Raise unless it has the sites alone: numpyro takes any others of a name from it too."""
+        wanted = sorted(name for name, _ in self.shapes)
+        got = sorted(position) if isinstance(position, dict) else type(position).__name__
+        if got != wanted:
+            raise ValueError(f"position must be a dict of the sites {wanted}, got {got}")
 
     def _flat(self, sites: Position) -> tuple[tuple[int, ...], Position]:
         """The leading axes of draws, and draws with one."""

@@ -18,6 +18,8 @@ def accept(key: jax.Array, log_ratio: ArrayLike) -> Bool[Array, "..."]:
     """
     _checks.random_key(key)
     log_ratio = _checks.as_real(log_ratio, "log_ratio")
+    # of half precision a uniform number has too few values for ratios that are small
+    log_ratio = log_ratio.astype(jnp.promote_types(log_ratio.dtype, jnp.float32))
     uniform = jax.random.uniform(key, log_ratio.shape, log_ratio.dtype)
     # at times it is 0, which would accept anything: it stands for what lies below its first digit
     return passes(jnp.maximum(uniform, jnp.finfo(log_ratio.dtype).eps / 4), log_ratio)

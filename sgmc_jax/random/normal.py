@@ -23,10 +23,12 @@ def normal(key: Any, shape: tuple[int, ...] = (), dtype: Any = float) -> Float[A
     alone, not on how many others are drawn.
 
     Args:
-        key: JAX random key of any kind, typed or raw. For kinds other than threefry, and for types
-            other than float32 and float64, it is `jax.random.normal` that draws.
+        key: JAX random key of any kind, typed or raw. For kinds other than threefry it is
+            `jax.random.normal` that draws.
         shape: of the draw.
-        dtype: of the draw, by default JAX's default floating-point type.
+        dtype: of the draw, by default JAX's default floating-point type. Numbers of half precision
+            are those of single precision, rounded: their mean is 0, which it is not where the
+            uniform ones behind them are rounded.
 
     Raises:
         TypeError: `key` is no random key, or `shape` no tuple.
@@ -44,12 +46,14 @@ def normal(key: Any, shape: tuple[int, ...] = (), dtype: Any = float) -> Float[A
     _checks.random_key(key)
     check_shape(shape)
     dtype = jax.dtypes.canonicalize_dtype(dtype)
-    size = math.prod(shape)
-    if dtype not in (jnp.float32, jnp.float64) or not _counts_words(key) or size >= 2**32:
-        return jax.random.normal(key, shape, dtype)
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise ValueError(f"dtype must be a floating-point type, got {dtype}")
+    size, wide = math.prod(shape), jnp.promote_types(dtype, jnp.float32)
+    if not _counts_words(key) or size >= 2**32:
+        return jax.random.normal(key, shape, wide).astype(dtype)
     cipher = jax.random.key_data(key)
     lane = jnp.arange(size, dtype=jnp.uint32).reshape(shape)
-    return from_word(word((cipher[0], cipher[1]), lane, dtype), dtype)
+    return from_word(word((cipher[0], cipher[1]), lane, wide), wide).astype(dtype)
 
 
 def check_shape(shape: Any) -> None:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from .. import _tree
+from .._checks import truth
+from .._types import Position
 from .transition import Phase, Transition
 
 
 class GeodesicFlow(Transition):
     """Moves along the geodesic: `dx = v dt`, `dv` = what keeps `v` tangent; straight on R^n.
+
+    Args:
+        keeps_rest: on R^n, whether what is rounded off a move is the phase's `"position_rest"`, and
+            added to the next one, so that a step far below the rounding of x moves it nevertheless.
+            Not for Metropolis tests: rounded moves can be taken back, a sum of them cannot.
 
     Example:
         >>> import jax.numpy as jnp
@@ -23,8 +34,28 @@ class GeodesicFlow(Transition):
         Byrne and Girolami (2013), Geodesic Monte Carlo on embedded manifolds.
     """
 
+    keeps_rest: bool = eqx.field(static=True, default=False)
     moves: ClassVar[bool] = True
 
+    def __check_init__(self):
+        truth("keeps_rest", self.keeps_rest)
+
+    def auxiliary(self, position: Position) -> dict[str, PyTree]:
+        return {"position_rest": jax.tree.map(jnp.zeros_like, position)} if self.keeps_rest else {}
+
     def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
-        position, momentum = phase.space.flow(phase.position, phase.momentum, h)
-        return phase._replace(position=position, momentum=momentum)
+        if not self.keeps_rest:
+            position, momentum = phase.space.flow(phase.position, phase.momentum, h)
+            return phase._replace(position=position, momentum=momentum)
+        before = phase.position
+        rest = jax.tree.map(_of_now, phase.auxiliary["position_rest"], before)
+        due = _tree.axpy(h, phase.momentum, rest)
+        after = _tree.axpy(1.0, due, before)
+        rest = jax.tree.map(lambda due, x, y: due - (y - x), due, before, after)
+        kept = phase.auxiliary | {"position_rest": rest}
+        return phase._replace(position=after, auxiliary=kept)
+
+
+def _of_now(rest: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The rest if x can have left it, which it cannot where another kernel has moved it far."""
+    return jnp.where(jnp.abs(rest) <= jnp.finfo(x.dtype).eps * jnp.abs(x), rest, 0)

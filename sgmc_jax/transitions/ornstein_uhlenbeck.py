@@ -37,11 +37,14 @@ class OrnsteinUhlenbeck(NoisyTransition):
     noise_covariance: NoiseCovariance = known_covariance()
 
     def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
-        # in the precision of the momentum: c is rounded there as it is in the variance
-        dtype = jnp.result_type(*jax.tree.leaves(phase.momentum))
+        # in the precision of the momentum, where c is rounded as it is in the variance, but not in
+        # half precision, where it would be 1 and leave neither friction nor noise
+        dtype = jnp.result_type(jnp.float32, *jax.tree.leaves(phase.momentum))
         own, h = replace(self, friction=self.friction.astype(dtype)), h.astype(dtype)
         noise, clipped = own.noise(key, phase, h)
-        momentum = _tree.axpy(jnp.exp(-own.friction * h), phase.momentum, noise)
+        decay = jnp.exp(-own.friction * h)
+        both = lambda v, e: (e.astype(dtype) + decay * v.astype(dtype)).astype(v.dtype)
+        momentum = jax.tree.map(both, phase.momentum, noise)
         return phase._replace(momentum=momentum, clipped=clipped)
 
     def variance(self, h: Any, v: Any) -> Float[Array, "..."]:

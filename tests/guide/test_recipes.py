@@ -7,7 +7,17 @@ import pytest
 from tests.guide import pages
 
 PAGE = "guide/recipes.md"
-TASKS = ["logistic", "schools", "numpyro", "network", "flax", "mixture", "topics", "density"]
+TASKS = [
+    "logistic",
+    "schools",
+    "numpyro",
+    "network",
+    "flax",
+    "mixture",
+    "topics",
+    "latent",
+    "density",
+]
 
 
 def namespace(number):
@@ -69,6 +79,17 @@ def topics(made):
     for words in made["words"]:
         assert not (sea & set(words) and kitchen & set(words))
     assert sea & set(made["words"][0]) or kitchen & set(made["words"][0])
+
+
+def latent(made):
+    y = np.asarray(made["y"], np.float64)
+    grid = np.linspace(1.5, 2.5, 2_001)
+    logs = -0.005 * grid**2 - 2 * np.log(3 + (y[:, None] - grid) ** 2).sum(0)
+    law = np.exp(logs - logs.max())
+    mean = np.average(grid, weights=law)
+    sd = np.sqrt(np.average((grid - mean) ** 2, weights=law))
+    trace = made["run"].trace
+    assert abs(trace.mean() - mean) < 0.6 * sd and 0.8 < trace.std() / sd < 1.3
 
 
 def density(made):

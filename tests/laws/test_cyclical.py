@@ -30,6 +30,15 @@ GRAD = Minibatch(FunctionModel(lambda x: -0.5 * CURVATURE * jnp.sum(x**2)), Full
 SCHEDULE = Cyclical(0.4, LENGTH, exploration=0.5)
 
 
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
+@pytest.mark.parametrize("length", [10, 1_000, 100_000, 3_000_000])
+def test_a_search_ends_with_its_share_of_a_cycle(share, length):
+    """However many digits that many steps have."""
+    schedule, first = Cyclical(0.1, length, share), round(share * length)
+    found = schedule.temperature(jnp.array([first - 1, first]))
+    np.testing.assert_array_equal(found, [0.0, 1.0])
+
+
 def variances(num_steps):
     """P <- (1 - h_k L)^2 P + 2 h_k T_k from P = 1, T_k = 0 in the first half of a cycle."""
     variance, found = 1.0, []

@@ -7,10 +7,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Full, FunctionModel, Kernel, Minibatch, sample, sgld
+from sgmc_jax import Full, FunctionModel, Kernel, Minibatch, sample, sghmc, sgld, sgnht
 from sgmc_jax.processes import NegativeBinomial
 from sgmc_jax.random import accept, cir
-from sgmc_jax.transitions import Phase, Thermostat
+from sgmc_jax.transitions import (
+    GeodesicFlow,
+    NoiseCovariance,
+    OrnsteinUhlenbeck,
+    Phase,
+    Thermostat,
+)
 
 KEY = jax.random.key(0)
 
@@ -42,6 +48,28 @@ def test_a_small_drift_far_from_zero():
     run = sample(KEY, sgld(grad, 1e-8), jnp.array(1000.0), None, **args)
     variance = np.var(np.asarray(run.trace, np.float64) - 1000.0)
     assert 0.8 < variance * precision < 1.3  # 1.005 exactly; 3 if the drift is added by itself
+
+
+@pytest.mark.parametrize("make", [sghmc, sgnht])
+@pytest.mark.parametrize("share", [0.025, 0.005])
+def test_moves_below_the_rounding_of_a_position_add_up(make, share):
+    """A deviation of 16 roundings, of which a step moves a share: .47 and 0 of the variance, or
+    none, where each move is rounded by itself."""
+    sd, num = 1e-3, 2_000
+    grad = Minibatch(FunctionModel(lambda x: -0.5 * jnp.sum(((x - 1000.0) / sd) ** 2)), Full())
+    kernel = make(grad, share * sd, 1 / sd)
+    run = sample(KEY, kernel, jnp.full(num, 1000.0), None, num_steps=4_000, thin=4_000)
+    square = np.mean((np.asarray(run.trace[-1], np.float64) - 1000.0) ** 2) / sd**2
+    assert abs(square - 1) < 5.5 * np.sqrt(2 / num)
+
+
+def test_a_rest_that_another_kernel_has_left_behind_is_let_go():
+    piece = GeodesicFlow(keeps_rest=True)
+    rest = {"position_rest": jnp.full(2, 5e-4)}
+    phase = Phase(jnp.array([2e4, 1.0]), momentum=jnp.zeros(2), auxiliary=rest)
+    moved = piece(None, phase, jnp.float32(0.1), None)
+    np.testing.assert_array_equal(moved.auxiliary["position_rest"], np.float32([5e-4, 0.0]))
+    np.testing.assert_array_equal(moved.position, phase.position)
 
 
 def test_a_thermostat_does_not_stand_still():
@@ -78,3 +106,35 @@ def test_a_negative_binomial_of_a_large_size():
     """r = 1e6 and odds of 1e-6: nearly Poisson of mean 1."""
     found = NegativeBinomial(1e6).log_prob(jnp.arange(3), jnp.log(1e-6))
     np.testing.assert_allclose(found, [-1.0, -1.0, -1.0 - np.log(2)], atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_friction_and_noise_in_half_precision(dtype):
+    """exp(-C h) is 1 there: momenta of 4,000 steps with C h = 1e-3 would be those of the start."""
+    piece, num = OrnsteinUhlenbeck(1.0), 5_000
+    phase = Phase(jnp.zeros(num, dtype), momentum=jnp.full(num, 3.0, dtype))
+    turn = lambda i, phase: piece(jax.random.fold_in(KEY, i), phase, jnp.float32(1e-3), None)
+    v = jax.jit(lambda phase: jax.lax.fori_loop(0, 4_000, turn, phase))(phase).momentum
+    assert v.dtype == dtype
+    v = np.asarray(v, np.float64)
+    decay = np.exp(-4.0)
+    assert abs(v.mean() - 3 * decay) < 5.5 / np.sqrt(num)
+    # what is rounded at each step adds to the variance, in bfloat16 a seventieth of C h
+    assert abs(v.var() - (1 - decay**2)) < 5.5 * np.sqrt(2 / num) + 0.05
+
+
+def test_noise_that_is_subtracted_in_half_precision():
+    """h^2 is nothing in float16."""
+    V, h = 1e5, 1.5e-4
+    piece = OrnsteinUhlenbeck(100.0, noise_covariance=NoiseCovariance(V))
+    phase = Phase(jnp.zeros(200_000, jnp.float16), momentum=jnp.zeros(200_000, jnp.float16))
+    v = np.asarray(piece(KEY, phase, jnp.float32(h), None).momentum, np.float64)
+    exact = -np.expm1(-2 * 100 * h) - ((1 + np.exp(-100 * h)) * h / 2) ** 2 * V
+    assert abs(v.var() / exact - 1) < 5.5 * np.sqrt(2 / 200_000) < 0.05
+
+
+def test_small_ratios_in_half_precision():
+    """A uniform number of bfloat16 has 128 values."""
+    ratio = jnp.full(400_000, -6.0, jnp.bfloat16)
+    share = np.mean(accept(KEY, ratio))
+    assert abs(share - np.exp(-6)) < 5.5 * np.sqrt(np.exp(-6) / 400_000)

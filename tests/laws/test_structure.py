@@ -32,8 +32,8 @@ def cases(cases=CASES, fast=lambda i, case: not case.heavy):
 
 
 every_at_once = cases(fast=lambda i, case: True)
-one_in_four = partial(cases, fast=lambda i, case: i % 4 == 0 and not case.heavy)
-one_in_six = partial(cases, fast=lambda i, case: i % 6 == 0 and not case.heavy)
+one_in_eight = partial(cases, fast=lambda i, case: i % 8 == 0 and not case.heavy)
+one_in_twelve = partial(cases, fast=lambda i, case: i % 12 == 0 and not case.heavy)
 
 
 def start(case, kernel, key=KEY):
@@ -118,7 +118,7 @@ WRAPS = {
 }
 
 
-@cases(fast=lambda i, case: i % 6 == 3)
+@cases(fast=lambda i, case: i % 12 == 3)
 @pytest.mark.parametrize("wrap", list(WRAPS))
 def test_every_kernel_composes(case: Case, wrap):
     """Inside each combinator a step returns what init returns, or says why it cannot be there."""
@@ -134,7 +134,7 @@ def test_every_kernel_composes(case: Case, wrap):
         assert avals(before) == avals(step()[0])
 
 
-@one_in_four()
+@one_in_eight()
 def test_vmap_is_a_loop(case: Case):
     kernel, data = case.make(case.step_size), arrays(case.data)
     init = lambda key: start(case, kernel, key)
@@ -153,7 +153,7 @@ def test_vmap_is_a_loop(case: Case):
     assert len({b"".join(x[i].tobytes() for x in leaves) for i in range(3)}) > 1
 
 
-@cases(fast=lambda i, case: i % 9 == 0 and not case.heavy)
+@cases(fast=lambda i, case: i % 18 == 0 and not case.heavy)
 def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     kernel = case.make(case.step_size)
     args = {"num_chains": 2, "thin": 2, "position_axis": None}
@@ -171,7 +171,7 @@ def test_runs_are_pieced_together_bit_for_bit(case: Case, tmp_path):
     assert equal(whole.trace, resumed.trace)
 
 
-@cases(CASES[::4], fast=lambda i, case: i % 6 == 0 and not case.heavy)
+@cases(CASES[::4], fast=lambda i, case: i % 12 == 0 and not case.heavy)
 def test_a_chain_alone_is_the_first_of_several(case: Case):
     """Of their keys; that `vmap` is a loop is a law of its own, of all kernels."""
     kernel, args = case.make(case.step_size), {"num_steps": 12, "position_axis": None}
@@ -180,7 +180,7 @@ def test_a_chain_alone_is_the_first_of_several(case: Case):
     leaves_close(alone.trace, jax.tree.map(lambda x: x[0], several.trace))
 
 
-@one_in_six([case for case in CASES if case.breakable])
+@one_in_twelve([case for case in CASES if case.breakable])
 def test_a_broken_chain_leaves_its_neighbours_alone(case: Case):
     kernel = case.make(case.step_size)
     good = np.tile(np.asarray(case.position), (3, 1)) + np.arange(3, dtype=np.float32)[:, None]
@@ -197,7 +197,7 @@ def test_a_broken_chain_leaves_its_neighbours_alone(case: Case):
         sample(KEY, kernel, bad, case.data, on_error="raise", **args)
 
 
-@cases([case for case in CASES if case.sized], fast=lambda i, case: i % 6 == 0 and not case.heavy)
+@cases([case for case in CASES if case.sized], fast=lambda i, case: i % 12 == 0 and not case.heavy)
 def test_step_sizes_share_one_program(case: Case):
     chex.clear_trace_counter()
     watch = chex.assert_max_traces(lambda state, info: state.position, n=RECORD_TRACES)
@@ -207,7 +207,7 @@ def test_step_sizes_share_one_program(case: Case):
         sample(KEY, case.make(factor * case.step_size), case.position, case.data, **args)
 
 
-@one_in_six([case for case in CASES if case.noisy_batches])
+@one_in_twelve([case for case in CASES if case.noisy_batches])
 def test_chains_share_batches_only_when_asked(case: Case):
     """Equal noise keys, so that all that can tell two chains apart is their batches."""
     kernel, data = case.make(case.step_size), arrays(case.data)
@@ -228,7 +228,7 @@ def test_chains_share_batches_only_when_asked(case: Case):
 BLOCKS_IN_TURN = {"warm_mixture", "asynchronous_mixture"}
 
 
-@cases(fast=lambda i, case: i % 4 == 1 and not case.heavy)
+@cases(fast=lambda i, case: i % 8 == 1 and not case.heavy)
 def test_a_step_uses_every_key_once(case: Case, monkeypatch):
     """And is the step that is compiled."""
     used = record_keys(monkeypatch)

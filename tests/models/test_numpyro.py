@@ -30,6 +30,7 @@ pytestmark = pytest.mark.runs_long
 KEY = jax.random.key(5)
 N = 12
 X = jax.random.normal(jax.random.key(0), (N, 2))
+ROW = X[:, 0]
 Y = (X @ jnp.array([1.0, -2.0]) + jax.random.normal(jax.random.key(1), (N,)) > 0).astype(int)
 
 
@@ -216,6 +217,107 @@ def test_deterministic_sites_are_told_but_for_those_of_rows():
     assert "norm" in run.to_arviz(model, model.data(X, X[:, 0])).posterior
 
 
+def of_alike_rows(x, old, y=None):
+    """What equal rows, or rows of zeros, do not tell."""
+    w = numpyro.sample("w", dist.Normal(0, 1))
+    scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+    numpyro.deterministic("explained", jnp.var(w * x) / (jnp.var(w * x) + scale**2))
+    numpyro.deterministic("of the old", jnp.mean(jnp.where(old, w, 0.0)))
+    numpyro.deterministic("tiny", 1e-12 * jnp.mean(w * x))
+    numpyro.deterministic("ratio", w / scale)
+    with numpyro.plate("items", len(x)):
+        numpyro.sample("y", dist.Normal(w * x, scale), obs=y)
+
+
+def test_deterministic_sites_of_rows_are_found_by_the_rows_themselves():
+    old = ROW > 0
+    model = from_numpyro(of_alike_rows, ROW, old, ROW)
+    position = {"w": jnp.array(2.0), "scale": jnp.array(-1.0)}
+    made = model.constrain(position)
+    assert set(made) == {"w", "scale", "ratio"}
+    np.testing.assert_allclose(made["ratio"], 2.0 * jnp.exp(1.0), rtol=1e-6)
+    rows = model.predictive(KEY, jax.tree.map(lambda x: x[None], position), ROW, old)
+    assert 0.1 < rows["explained"][0] < 1
+    # the draws of a run of numpyro's, as a start
+    again = model.unconstrain({name: x[0] for name, x in rows.items() if name != "y"} | made)
+    np.testing.assert_allclose(again["scale"], -1.0, rtol=1e-6)
+
+
+def pooled(y, sd):
+    """A scale that no row of zeros can have."""
+    mu = numpyro.sample("mu", dist.Normal(0, 10))
+    numpyro.deterministic("twice", 2 * mu)
+    with numpyro.plate("studies", len(y)):
+        numpyro.sample("y", dist.Normal(mu, sd), obs=y)
+
+
+def shares(y, p):
+    """Likewise a law of positive numbers, and rows that are probabilities."""
+    rate = numpyro.sample("rate", dist.HalfCauchy(1.0))
+    with numpyro.plate("rows", len(y)):
+        numpyro.sample("y", dist.Gamma(2.0, rate), obs=y)
+        numpyro.sample("z", dist.Bernoulli(p), obs=(y > 1).astype(int))
+
+
+def flat(y):
+    """A prior without draws."""
+    bounded = dist.constraints.interval(-50.0, 50.0)
+    mu = numpyro.sample("mu", dist.ImproperUniform(bounded, (), ()))
+    slope = numpyro.sample("slope", dist.ImproperUniform(dist.constraints.real, (), (2,)))
+    with numpyro.plate("rows", len(y)):
+        numpyro.sample("y", dist.Normal(mu + slope[0] * slope[1], 1.0), obs=y)
+
+
+def two_dims(x, y):
+    """The plate of the rows stands at another place beside another plate."""
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    with numpyro.plate("rows", len(x)):
+        numpyro.sample("x", dist.Normal(mu, 1), obs=x)
+    with numpyro.plate("columns", 2), numpyro.plate("rows", len(x)):
+        numpyro.sample("y", dist.Normal(mu, 1), obs=y)
+
+
+DOORS = {
+    "rows of scales": (pooled, SCHOOLS, {}),
+    "rows of shares": (shares, (SCHOOLS[1], SCHOOLS[1] / 20), {}),
+    "flat": (flat, (SCHOOLS[0],), {}),
+    "two places": (two_dims, (ROW, X), {"plate": "rows"}),
+}
+
+
+@pytest.mark.parametrize("function, args, options", DOORS.values(), ids=DOORS)
+def test_rows_and_priors_of_any_kind_have_the_density_of_numpyro(recwarn, function, args, options):
+    model = from_numpyro(function, *args, **options)
+    data, z = model.data(*args), model.start(KEY)
+    theirs = -numpyro.infer.util.potential_energy(function, args, {}, z)
+    np.testing.assert_allclose(model.logdensity(z, data), theirs, rtol=2e-5)
+    data = jax.tree.map(jnp.asarray, data)
+    each = model.loglik_batch(z, data)
+    assert each.shape == (len(args[0]),)
+    one = model.loglik_batch(z, jax.tree.map(lambda x: x[2:3], data))
+    np.testing.assert_allclose(one, each[2:3], rtol=1e-5)
+    assert model.constrain(z).keys() == model.forward(z).keys() | set(model.deterministic)
+    assert not [str(w.message) for w in recwarn if "support" in str(w.message)]
+
+
+def test_positions_have_the_sites_and_their_shapes():
+    """A site of another name would take the place of a deterministic one of that name."""
+    model = from_numpyro(told, X, ROW)
+    kernel, data = hmc(Minibatch(model, Full()), 0.1), model.data(X, ROW)
+    start = {"w": jnp.zeros(2), "mean": jnp.zeros(N)}
+    with pytest.raises(ValueError, match=r"dict of the sites \['w'\], got \['mean', 'w'\]"):
+        sample(KEY, kernel, start, data, num_steps=2)
+    assert set(model.unconstrain(start)) == {"w"}
+    with pytest.raises(ValueError, match=r"dict of the sites \['w'\], got \['v', 'w'\]"):
+        model.unconstrain({"w": jnp.zeros(2), "v": jnp.zeros(2)})
+    with pytest.raises(ValueError, match="dict of the sites .*, got ArrayImpl"):
+        sample(KEY, kernel, jnp.zeros(2), data, num_steps=2)
+    schools = from_numpyro(eight_schools, *SCHOOLS)
+    common = {name: jnp.zeros(()) for name in ("mu", "tau", "effect")}  # one for all schools
+    with pytest.raises(ValueError, match=r"a site 'effect' of shape \(8,\), got \(\)"):
+        sample(KEY, hmc(Minibatch(schools, Full()), 0.1), common, None, num_steps=2)
+
+
 def discrete(x):
     z = numpyro.sample("z", dist.Bernoulli(0.5))
     numpyro.sample("x", dist.Normal(z, 1), obs=x)
@@ -287,7 +389,22 @@ def drowned_prior(x):
     dependent_prior(x)
 
 
-ROW = X[:, 0]
+def on_a_sphere(x):
+    direction = numpyro.sample("direction", dist.ProjectedNormal(jnp.ones(3)))
+    with numpyro.plate("rows", len(x)):
+        numpyro.sample("x", dist.Normal(direction[0], 1), obs=x)
+
+
+class Own(type(dist.constraints.real)):
+    """A support of one's own, for which numpyro has no bijection."""
+
+
+def of_an_own_support(x):
+    mu = numpyro.sample("mu", dist.ImproperUniform(Own(), (), ()))
+    with numpyro.plate("rows", len(x)):
+        numpyro.sample("x", dist.Normal(mu, 1), obs=x)
+
+
 WRONG = {
     "discrete": (discrete, (1.0,), {}, "no discrete latent sites, got 'z'"),
     "two plates": (two_plates, (X,), {}, "one plate over items, got .*: choose by plate="),
@@ -301,6 +418,8 @@ WRONG = {
     "a series": (autoregression, (ROW,), {}, "does not depend on other items"),
     "places": (effects_by_place, (ROW,), {}, "nor on its place among them"),
     "support": (moving_support, (ROW,), {}, "supports that do not depend on other sites.*'mu'"),
+    "sphere": (on_a_sphere, (ROW,), {}, "spherical sample site 'direction'"),
+    "no bijection": (of_an_own_support, (ROW,), {}, "that numpyro can map.* site 'mu'"),
     "param": (with_param, (ROW,), {}, "no param sites, got 'm'"),
     "captured": (captured, (), {}, "array with a row for each of the 12 items of rows"),
     "axis": (without_plate, (X, Y), {"axis": 1}, "axis must be a batch axis of one length"),
