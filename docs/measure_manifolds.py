@@ -60,8 +60,6 @@ def main():
             cells = []
             for grad, data, more in CASES:
                 try:
-                    if more and name == "`gsgnht`":
-                        raise ValueError("nothing to subtract")
                     cells.append(error(make(grad, h, more), data))
                 except ValueError:
                     cells.append("")

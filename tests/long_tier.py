@@ -248,7 +248,9 @@ OF_OTHERS = {
     "engines/test_engines.py": "test_the_chain_does_not_know_its_engine",
     "enumeration/test_awkward.py": """
         test_batches_on_shards test_blocks_in_a_cycle_with_split_merge_moves
+        test_stochastic_sticks_from_all_points
     """,
+    "enumeration/test_likelihoods.py": "test_a_wrong_likelihood_is_seen",
 }
 TABLES = {file: frozenset(names.split()) for file, names in _TABLES.items()}
 _ONE_IN = 8

@@ -115,6 +115,7 @@ def test_asynchronous_blocks_are_not_exact():
 
 
 @full
+@pytest.mark.optimised
 def test_the_number_of_clusters_without_data_by_a_finite_tail():
     """As simulated in plain NumPy; with all of the tail it is 5.88."""
     for tail, mean in [(1, 5.33), (3, 5.67)]:

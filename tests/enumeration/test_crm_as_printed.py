@@ -130,6 +130,7 @@ def check(sampler, num_steps=4_000, num_chains=256, burn_in=50, tolerance=0.06):
 
 
 @pytest.mark.full
+@pytest.mark.optimised
 @pytest.mark.parametrize("proposal", ["free", "accounted for"])
 def test_all_columns(proposal):
     """Clamped proposals are right where those from which there is no way back are refused."""

@@ -70,6 +70,7 @@ def test_two_atoms():
 
 
 @full
+@pytest.mark.optimised
 def test_twenty_atoms_are_as_good_as_all():
     check(cut(20), binary(beta(1.0)))
 
@@ -91,6 +92,7 @@ def rounds():
 
 
 @full
+@pytest.mark.optimised
 def test_superposition():
     bnb.check(rounds(), tolerance=0.3)
 

@@ -66,6 +66,7 @@ def test_all_partitions(capacity):
 
 
 @pytest.mark.full
+@pytest.mark.optimised
 def test_batches_on_shards():
     check(slice_mixture(PROCESS, NORMAL, 3), engine=Vmap(2), num_steps=3_000)
 

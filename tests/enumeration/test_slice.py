@@ -51,6 +51,7 @@ def check(kernel, process="dp", **kwargs):
 FULL = [("dp", None), ("dp", 2), ("dp", 1), ("py", 2), ("far", None), ("far", 3)]
 
 
+@pytest.mark.optimised
 @pytest.mark.parametrize(
     "process,batch_size",
     [("py", None), *(pytest.param(*row, marks=pytest.mark.full) for row in FULL)],
