@@ -243,14 +243,20 @@ _TABLES = {
 # of these, samplers, combinators and shards are those of other tables
 OF_OTHERS = {
     "bnp/test_broken_parameters.py": "test_an_item_without_a_law_stops_the_chain",
+    "calibration/test_sbc.py": "test_features",
     "composition/test_positions.py": "test_pairs_of_mixture_samplers",
     "composition/test_slots.py": "test_growth_inside_a_combinator test_the_same_chain_on_shards",
     "engines/test_engines.py": "test_the_chain_does_not_know_its_engine",
+    "engines/test_features.py": """
+        test_the_chain_does_not_depend_on_the_capacity test_the_same_chain_on_any_engine
+    """,
     "enumeration/test_awkward.py": """
         test_batches_on_shards test_blocks_in_a_cycle_with_split_merge_moves
         test_stochastic_sticks_from_all_points
     """,
+    "enumeration/test_features.py": "test_random_hyper_parameters",
     "enumeration/test_likelihoods.py": "test_a_wrong_likelihood_is_seen",
+    "enumeration/test_slice_bnb.py": "test_all_partitions_on_shards",
 }
 TABLES = {file: frozenset(names.split()) for file, names in _TABLES.items()}
 _ONE_IN = 8

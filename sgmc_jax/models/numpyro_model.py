@@ -266,7 +266,7 @@ def _rows(given: dict[str, Any], items: Items) -> dict[str, PyTree]:
     if not rows:
         raise ValueError(
             f"args must have an array with a row for each of the {items.size} items of "
-            f"{items.plate or items.sites}, got none"
+            f"{items.plate or ', '.join(dict(items.dims))}, got none"
         )
     return rows
 

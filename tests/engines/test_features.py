@@ -53,6 +53,7 @@ def features(run):
 
 
 @pytest.mark.full
+@pytest.mark.long  # `hybrid_mixture` does so in the full tier
 def test_the_same_chain_on_eight_devices(x64):
     """In float64, items that do not divide by the shards."""
     check_engines("linear", 45, [ShardMap(8)])

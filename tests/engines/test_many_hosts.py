@@ -111,6 +111,7 @@ def test_a_host_dies(victim, kind, devices, undisturbed, tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.long
 def test_a_folder_that_is_not_shared(tmp_path):
     """Processes that would go on from different steps refuse to."""
     shared, own = tmp_path / "run", tmp_path / "own"
@@ -125,6 +126,7 @@ def test_a_folder_that_is_not_shared(tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.long
 def test_blocks_that_do_not_divide_the_items(tmp_path):
     """No process holds the items that the last blocks are padded with."""
     more = ["--items", "404", "--steps", "100"]

@@ -383,6 +383,11 @@ def captured():
         numpyro.sample("x", dist.Normal(mu, 1), obs=X[:, 0])
 
 
+def captured_along():
+    mu = numpyro.sample("mu", dist.Normal(0, 1))
+    numpyro.sample("x", dist.Normal(mu, jnp.ones(N)), obs=X[:, 0])
+
+
 def drowned_prior(x):
     """28 nats of 28,000."""
     numpyro.sample("weights", dist.Normal(0, 1).expand([20_000]).to_event(1))
@@ -422,6 +427,7 @@ WRONG = {
     "no bijection": (of_an_own_support, (ROW,), {}, "that numpyro can map.* site 'mu'"),
     "param": (with_param, (ROW,), {}, "no param sites, got 'm'"),
     "captured": (captured, (), {}, "array with a row for each of the 12 items of rows"),
+    "captured along an axis": (captured_along, (), {"axis": 0}, "of the 12 items of x, got none"),
     "axis": (without_plate, (X, Y), {"axis": 1}, "axis must be a batch axis of one length"),
 }
 
