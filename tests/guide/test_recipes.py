@@ -99,7 +99,7 @@ def density(made):
     assert 0.85 < trace.std() / sd < 1.25
 
 
-CHECKS = [logistic, schools, numpyro, network, flax, mixture, topics, density]
+CHECKS = [logistic, schools, numpyro, network, flax, mixture, topics, latent, density]
 
 
 @pytest.mark.full
