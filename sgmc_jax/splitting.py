@@ -190,7 +190,7 @@ class Splitting(Kernel):
     def made_with(self) -> PyTree:
         # the letters' kinds, for they keep what others do not; no numbers of theirs, and no step
         # size, so that a run may go on with others
-        kinds = {letter: type(piece) for letter, piece in self.pieces.items()}
+        kinds = {letter: piece.kind for letter, piece in self.pieces.items()}
         return self.word, kinds, self.grad, self.space, self.temperature
 
     def _heated(self, state: SplittingState) -> SplittingState:

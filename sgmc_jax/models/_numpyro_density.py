@@ -19,7 +19,7 @@ from ._numpyro_trace import Items, log_probs, require_numpyro, traced
 
 _SOME = 256  # items that a model is tried on
 _ROUNDING = 1e-3
-_ALIKE = 1e-5
+_ALIKE = 1e-5  # of a deterministic site, whose size may be any
 
 
 class NumpyroDensity(Model):
@@ -156,7 +156,7 @@ def _total(log_probs: dict[str, Array]) -> Float[Array, ""]:
 
 
 def _unvalidated() -> Any:
-    """Where numpyro does not ask whether arguments of laws are any."""
+    """A context in which numpyro takes any arguments of distributions, and any values."""
     return require_numpyro().distributions.distribution.validation_enabled(False)
 
 

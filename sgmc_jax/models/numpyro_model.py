@@ -63,8 +63,9 @@ def from_numpyro(
 
     Raises:
         ImportError: if numpyro is not installed.
-        ValueError: if a latent site is discrete, if there are several plates over items, or if the
-            prior depends on the items, or the likelihood of one item on others.
+        ValueError: if a latent site is discrete or on a support that numpyro cannot map from R^n,
+            if there are several plates over items, or if the prior depends on the items, or the
+            likelihood of one item on others.
 
     Example: logistic regression.
         >>> import jax, jax.numpy as jnp

@@ -40,6 +40,10 @@ class GeodesicFlow(Transition):
     def __check_init__(self):
         truth("keeps_rest", self.keeps_rest)
 
+    @property
+    def kind(self) -> Any:
+        return type(self), self.keeps_rest
+
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
         return {"position_rest": jax.tree.map(jnp.zeros_like, position)} if self.keeps_rest else {}
 

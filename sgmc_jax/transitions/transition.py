@@ -82,6 +82,11 @@ class Transition(eqx.Module):
     noise_covariance = None  # type: Any
 
     @property
+    def kind(self) -> Any:
+        """What of it decides what it keeps in the phase, and so which states it can go on from."""
+        return type(self)
+
+    @property
     def subtracts(self) -> bool:
         """Whether the covariance of the field's noise has been given to it."""
         given = self.noise_covariance

@@ -7,11 +7,27 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Full, FunctionModel, Kernel, Minibatch, sample, sghmc, sgld, sgnht
+from sgmc_jax import (
+    Full,
+    FunctionModel,
+    Kernel,
+    Minibatch,
+    Splitting,
+    cycle,
+    draw,
+    gibbs,
+    repeat,
+    sample,
+    sghmc,
+    sgld,
+    sgnht,
+    thin,
+)
 from sgmc_jax.processes import NegativeBinomial
 from sgmc_jax.random import accept, cir
 from sgmc_jax.transitions import (
     GeodesicFlow,
+    GradientKick,
     NoiseCovariance,
     OrnsteinUhlenbeck,
     Phase,
@@ -50,17 +66,42 @@ def test_a_small_drift_far_from_zero():
     assert 0.8 < variance * precision < 1.3  # 1.005 exactly; 3 if the drift is added by itself
 
 
+FULL, SD, MANY = pytest.mark.full, 1e-3, 2_000
+FAR = Minibatch(FunctionModel(lambda x: -0.5 * jnp.sum(((x - 1000.0) / SD) ** 2)), Full())
+WRAPS = {
+    "alone": lambda kernel: kernel,
+    "thin": lambda kernel: thin(kernel, 3),
+    "repeat": lambda kernel: repeat(kernel, 3),
+    "cycle": lambda kernel: cycle(kernel, sgld(FAR, 1e-3 * SD**2)),
+    "gibbs": lambda kernel: gibbs(x=lambda rest: kernel, y=lambda rest: draw(one_normal)),
+}
+
+
+def one_normal(key, data):
+    return jax.random.normal(key)
+
+
 @pytest.mark.parametrize("make", [sghmc, sgnht])
 @pytest.mark.parametrize("share", [0.025, 0.005])
-def test_moves_below_the_rounding_of_a_position_add_up(make, share):
-    """A deviation of 16 roundings, of which a step moves a share: .47 and 0 of the variance, or
-    none, where each move is rounded by itself."""
-    sd, num = 1e-3, 2_000
-    grad = Minibatch(FunctionModel(lambda x: -0.5 * jnp.sum(((x - 1000.0) / sd) ** 2)), Full())
-    kernel = make(grad, share * sd, 1 / sd)
-    run = sample(KEY, kernel, jnp.full(num, 1000.0), None, num_steps=4_000, thin=4_000)
-    square = np.mean((np.asarray(run.trace[-1], np.float64) - 1000.0) ** 2) / sd**2
-    assert abs(square - 1) < 5.5 * np.sqrt(2 / num)
+@pytest.mark.parametrize("wrap", ["alone", *(pytest.param(w, marks=FULL) for w in list(WRAPS)[1:])])
+def test_moves_below_the_rounding_of_a_position_add_up(wrap, make, share):
+    """A deviation of 16 roundings, of which a step moves a share: .47 and 0 of the variance where
+    each move is rounded by itself."""
+    kernel, start = WRAPS[wrap](make(FAR, share * SD, 1 / SD)), jnp.full(MANY, 1000.0)
+    start = {"x": start, "y": jnp.zeros(())} if wrap == "gibbs" else start
+    run = sample(KEY, kernel, start, None, num_steps=4_000, thin=4_000)
+    x = np.asarray(run.trace["x"] if wrap == "gibbs" else run.trace, np.float64)[-1]
+    assert abs(np.mean((x - 1000.0) ** 2) / SD**2 - 1) < 5.5 * np.sqrt(2 / MANY)
+
+
+def test_a_word_that_keeps_no_rest_is_another_kernel():
+    """Runs of each go on with the other, at their positions."""
+    pieces = {"A": GeodesicFlow(), "B": GradientKick(), "O": OrnsteinUhlenbeck(1 / SD)}
+    plain, kept = Splitting("ABOBA", pieces, FAR, 0.1 * SD), sghmc(FAR, 0.1 * SD, 1 / SD)
+    for first, then in ((plain, kept), (kept, plain)):
+        run = sample(KEY, first, jnp.full(2, 1000.0), None, num_steps=3)
+        on = sample(KEY, then, run, None, num_steps=2)
+        assert len(on.trace) == 2 and np.all(np.abs(on.trace - run.trace[-1]) < SD)
 
 
 def test_a_rest_that_another_kernel_has_left_behind_is_let_go():
@@ -119,8 +160,7 @@ def test_friction_and_noise_in_half_precision(dtype):
     v = np.asarray(v, np.float64)
     decay = np.exp(-4.0)
     assert abs(v.mean() - 3 * decay) < 5.5 / np.sqrt(num)
-    # what is rounded at each step adds to the variance, in bfloat16 a seventieth of C h
-    assert abs(v.var() - (1 - decay**2)) < 5.5 * np.sqrt(2 / num) + 0.05
+    assert abs(v.var() - (1 - decay**2)) < 5.5 * np.sqrt(2 / num)
 
 
 def test_noise_that_is_subtracted_in_half_precision():
