@@ -13,6 +13,7 @@ PAGES = pages.pages()
 # their samplers run to an answer, or tests of their own run them (test_own_parts.py)
 LONG = (
     "guide/first_posterior.md",
+    "guide/choosing.md",
     "guide/recipes.md",
     "guide/pictures.md",
     "guide/clusters.md",

@@ -99,15 +99,17 @@ def test_what_is_left_to_jax(key, dtype):
     np.testing.assert_array_equal(x, jax.random.normal(key, (4, 3), dtype))
 
 
-@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
-@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
-def test_normals_of_half_precision_are_rounded(dtype, impl):
+@pytest.mark.parametrize("impl", ["threefry2x32", pytest.param("rbg", marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "dtype, num, shift", [(jnp.bfloat16, 400_000, 0.011), (jnp.float16, 4_000_000, 0.003)]
+)
+def test_normals_of_half_precision_are_rounded(dtype, num, shift, impl):
     """Those of uniform numbers of half precision have a mean of -.011 and -.003."""
-    key, num = jax.random.key(0, impl=impl), 4_000_000
+    key = jax.random.key(0, impl=impl)
     x = normal(key, (num,), dtype)
     assert x.dtype == dtype
     np.testing.assert_array_equal(x, normal(key, (num,), jnp.float32).astype(dtype))
-    assert abs(np.asarray(x, np.float64).mean()) < 5.5 / np.sqrt(num) < 0.003
+    assert abs(np.asarray(x, np.float64).mean()) < 5.5 / np.sqrt(num) < shift
 
 
 def test_leaves_of_a_tree_are_one_block():
