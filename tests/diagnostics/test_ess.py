@@ -57,7 +57,7 @@ DRAWS = {
 
 @pytest.mark.parametrize("kind", ["bulk", "mean"])
 @pytest.mark.parametrize("name", DRAWS)
-@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("x64", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_ess_is_that_of_arviz(name, kind, x64):
     with enable_x64(x64):
         x = jnp.asarray(DRAWS[name])

@@ -48,7 +48,7 @@ def gaussian(count, seed=0, stretch=1.0):
 @pytest.mark.parametrize("kind", ["joint", "coordinate"])
 @pytest.mark.parametrize("statistic", ["v", "u"])
 @pytest.mark.parametrize(("c", "beta"), [(1.0, -0.5), (0.7, -0.2), (2.0, -0.8)])
-@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("x64", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_against_the_double_loop(kind, statistic, c, beta, x64):
     rng = np.random.default_rng(1)
     x, s = rng.normal(size=(37, 3)) + 2.0, rng.normal(size=(37, 3))

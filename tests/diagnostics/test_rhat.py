@@ -49,7 +49,7 @@ DRAWS = {
 
 
 @pytest.mark.parametrize("name", DRAWS)
-@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("x64", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_rhat_is_that_of_arviz(name, x64):
     with enable_x64(x64), np.errstate(all="ignore"):
         x = jnp.asarray(DRAWS[name])

@@ -154,9 +154,8 @@ def sliced(process=PROCESS, capacity=32, decay=1.0, **kwargs):
     return slice_bnb(process, NORMAL, capacity=capacity, decay=decay, **kwargs)
 
 
-@pytest.mark.optimised
 def test_all_partitions():
-    check(sliced(capacity=16), num_steps=344, burn_in=24, tolerance=0.06)
+    check(sliced(), num_steps=172, burn_in=12, tolerance=0.06)
 
 
 @full

@@ -396,7 +396,7 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("full", [False, pytest.param(True, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_step_is_that_of_a_kernel_that_is_given_what_is_estimated(name, full):
     """And not that of one which is given nothing."""

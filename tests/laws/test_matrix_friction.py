@@ -136,7 +136,10 @@ def test_what_is_subtracted_is_what_the_gradient_adds(word, x64):
     close(noise + response @ SMALL @ response.T, exact)
 
 
-@pytest.mark.parametrize("covariance", [None, 0.2, "diagonal", "matrix"])
+@pytest.mark.parametrize(
+    "covariance",
+    [None, "matrix", *(pytest.param(x, marks=pytest.mark.full) for x in (0.2, "diagonal"))],
+)
 @pytest.mark.parametrize("word", WORDS)
 def test_a_multiple_of_the_identity_is_a_number(word, covariance, x64):
     forms = {"diagonal": np.array([0.1, 0.2, 0.3]), "matrix": SMALL}
