@@ -73,7 +73,7 @@ def positive_pair(name: str, value: Any, parts: str, *, none: bool = True) -> An
 
 def one_number(name: str, value: Any) -> Float[Array, ""]:
     """A real number as an array; raise if it is none, or several."""
-    value = as_real(value, name)
+    value = as_real(value, name, wide=True)
     if value.ndim:
         raise ValueError(
             f"{name} must be one number, got shape {value.shape}; a stack of kernels is made by "
@@ -82,11 +82,13 @@ def one_number(name: str, value: Any) -> Float[Array, ""]:
     return value
 
 
-def as_real(x: Any, name: str = "a hyper-parameter") -> Float[Array, "..."]:
-    """A strongly typed floating array: a weak or an integer leaf would retrace or promote."""
+def as_real(x: Any, name: str = "a hyper-parameter", *, wide: bool = False) -> Float[Array, "..."]:
+    """A strongly typed floating array, if `wide` of float32 at least: a weak or an integer leaf
+    would retrace or promote."""
     number(name, x)
     x = jnp.asarray(unwrapped(x))
     dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else jnp.result_type(float)
+    dtype = jnp.promote_types(dtype, jnp.float32) if wide else dtype
     return jax.lax.convert_element_type(x, jnp.dtype(dtype))
 
 
@@ -184,7 +186,7 @@ def numbers(name: str, value: Any) -> Float[Array, "..."]:
         raise TypeError(f"{name} must be an array of numbers, got {shown(value)}") from None
     if not jnp.issubdtype(array.dtype, np.number) or jnp.iscomplexobj(array):
         raise TypeError(f"{name} must be real, got {array.dtype}")
-    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+    return array.astype(jnp.promote_types(jnp.result_type(array, float), jnp.float32))
 
 
 def several(**named: Any) -> list[Real[Array, "..."]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import PyTree
 
 
@@ -43,6 +44,8 @@ def inside(x: Any) -> Iterator[Any]:
 
 def text_of(x: Any) -> str:
     """The text of an object, without addresses, and of sets in an order."""
+    if isinstance(x, np.generic):  # as a static field may be
+        x = x.item()
     if isinstance(x, set | frozenset):
         return f"{type(x).__name__} {sorted(map(text_of, x))}"
     if isinstance(x, dict):

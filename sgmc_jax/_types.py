@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -161,13 +161,22 @@ class Kernel(eqx.Module):
 
     def contract(self, position: Position) -> Contract:
         """What the kernel declares; for a position of `None`, as far as it is known without one."""
+        if self.capacity is not None and not self._can_grow():
+            raise TypeError(
+                f"{type(self).__name__} must have its capacity as a field, in place of which a "
+                "larger one is put as it grows, got a class attribute"
+            )
         return Contract(
-            capacity=self.capacity,
+            capacity=None if self.capacity is None else int(self.capacity),
             blocks=frozenset(() if self.blocks is None else (self.blocks,)),
             streams=self.streams,
             shards=True if holds_collective(self) else None,
             keeps_weights=self.keeps_weights,
         )
+
+    def _can_grow(self) -> bool:
+        own = type(self).resize is not Kernel.resize
+        return own or any(field.name == "capacity" for field in fields(self))
 
     def finite(self, state: Any) -> Bool[Array, ""]:
         """Whether the chain may go on: whether all that shards have in common is finite."""

@@ -63,6 +63,7 @@ from sgmc_jax.bnp import (
     BetaProcess,
     LinearGaussian,
     NormalKnownCovariance,
+    PitmanYor,
     bondesson,
     slice_bnb,
     slice_features,
@@ -455,6 +456,7 @@ POSITIONS_AND_DATA = [
     Case("NaN data", lambda: go(data=HOLE), "data must be finite"),
     Case("NaN data for hmc", lambda: go(hmc(EXACT, 0.1), data=HOLE), "data must be finite"),
     Case("NaN data inside", lambda: go(ON_PAIRS, data=(HOLE, DATA[:, 0])), r"data\[0\] must be"),
+    Case("infinite concentration", lambda: PitmanYor(np.inf, 0.5), "concentration must be finite"),
     Case("infinite position", lambda: go(position=ZERO + np.inf), "position must be finite"),
     Case(
         "NaN start",

@@ -255,6 +255,28 @@ def test_reduce_takes_a_function():
     assert float(run.info.half) == pytest.approx(3.5) and bool(run.info.finite)
 
 
+def test_reduce_may_keep_nothing():
+    run = sample(KEY, COUNT, START, None, num_steps=9, reduce=lambda state, info: {})
+    assert run.trace.mean == run.trace.variance == {} and float(run.trace.weight) == 9
+
+
+@pytest.mark.parametrize("wrap", [None, repeat, thin])
+def test_a_weight_that_is_one_number_is_that_of_every_step(wrap):
+    class Half(Kernel):
+        def init(self, key, position, data):
+            return CountState(position)
+
+        def step(self, key, state, data):
+            return count_step(key, state, data)
+
+        def weight(self, info, state):
+            return jnp.float32(0.5)
+
+    kernel = wrap(Half(), 2) if wrap else Half()
+    run = sample(KEY, kernel, START, None, num_steps=6, reduce=True)
+    assert float(run.trace.weight) == 3
+
+
 # ------------------------------------------------------------------------ where chains begin
 
 

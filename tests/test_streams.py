@@ -1,5 +1,6 @@
 """Streams as data: passes of batches of which the last is shorter, for modes, sums and chains."""
 
+import time
 import warnings
 from itertools import islice, permutations
 
@@ -41,7 +42,7 @@ from sgmc_jax.models import (
 )
 from sgmc_jax.models._labels import log_probability
 from sgmc_jax.models.spherical import UnitVectors
-from sgmc_jax.runner.stream import open_data, padded, passes_of
+from sgmc_jax.runner.stream import Stream, open_data, padded, passes_of
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
 KEY = jax.random.key(0)
@@ -260,6 +261,41 @@ def test_no_batch_beyond_the_last_step_is_read():
     model = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -0.5 * (z - x) @ (z - x))
     kernel = sgld(Minibatch(model, Given(6)), 1e-3)
     assert sample(KEY, kernel, np.zeros(DIM, np.float32), batches.__getitem__, num_steps=6, chunk=4)
+
+
+@pytest.mark.parametrize("sizes", [[3], [3, 2]])
+def test_what_is_read_ahead_is_used_whatever_is_asked_for_next(sizes):
+    reads = np.zeros(60, int)
+
+    def batches(i):
+        reads[i] += 1
+        return np.full((sizes[i % len(sizes)], 2), i, np.float32)
+
+    stream, begin = Stream(batches, 0, 60), 0
+    reads[0] = 0  # the first has been looked at
+    for asked in (4, 8, 8, 3, 1, 8, 2, 8, 8, 60):
+        made, taken = stream.take(begin, asked, 8)
+        items, size = (taken.items, taken.size) if isinstance(taken, Shard) else (taken, [3] * 8)
+        assert 0 < made <= asked and items.shape == (8, 3, 2)
+        assert np.array_equal(items[:made, 0, 0], np.arange(begin, begin + made))
+        assert list(size[:made]) == [sizes[i % len(sizes)] for i in range(begin, begin + made)]
+        begin += made
+    assert (reads[:begin] == 1).all() and begin > 40
+
+
+def test_a_slow_stream_is_read_once():
+    """Its chunks become short: what is read ahead is not in vain."""
+    reads = np.zeros(250, int)
+
+    def batches(i):
+        reads[i] += 1
+        time.sleep(0.01)
+        return X[:5]
+
+    model = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -0.5 * (z - x) @ (z - x))
+    kernel = sgld(Minibatch(model, Given(6)), 1e-3)
+    sample(KEY, kernel, np.zeros(DIM, np.float32), batches, num_steps=250)
+    assert reads[0] == 2 and (reads[1:] == 1).all()  # the first is looked at before
 
 
 def test_a_mapped_array_is_not_copied(tmp_path):

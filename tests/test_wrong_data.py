@@ -54,7 +54,9 @@ from sgmc_jax.bnp import (
     hybrid_features,
     hybrid_hdp,
     hybrid_mixture,
+    slice_bnb,
     slice_crm,
+    slice_features,
 )
 from sgmc_jax.bnp._starts import start_features
 from sgmc_jax.models import LDA, NormalEmission, PoissonEmission
@@ -145,6 +147,8 @@ LDA_5 = LDA(2, 5, 0.1, 0.1)
 CSR = scipy.sparse.csr_matrix(COUNTS)
 DOCUMENTS = np.array([[0, 1, -1], [2, 3, 4]])
 HDP = hybrid_hdp(HierarchicalDirichletProcess(1.0, 1.0), DirichletCategorical(1.0, 5))
+BNB = slice_bnb(BetaProcess(1.0, 2.0), DirichletCategorical(1.0, 5), mass_prior=(1.0, 1.0))
+BOTH = hybrid_mixture(PitmanYor(1.0, 0.1, (1.0, 1.0)), NormalGamma(2))
 MIXTURE = hybrid_mixture(DirichletProcess(1.0), NormalGamma(2))
 TABLE = scir(LDA_5.counts(Uniform(3)), 0.1)
 topics = LDA_5.start
@@ -217,6 +221,7 @@ def own(init=lambda key, position, data: draw(jnp.ones).init(key, position, data
 
 
 FEATURES = hybrid_features(BetaBernoulli(1.0), LinearGaussian(2), capacity=4)
+SLICED = slice_features(BetaBernoulli(1.0), LinearGaussian(2), capacity=4)
 TWICE = slice_crm(
     bondesson(BetaProcess(1.0)),
     CountLikelihood.from_function(
@@ -237,6 +242,17 @@ STARTS = [
     Case("twice", lambda: go(FEATURES, np.full((40, 2), 2)), START + "features from 0 to 1.*2 to"),
     Case("thrice", lambda: go(TWICE, np.full((40, 2), 3)), START + "features from 0 to 2.*3 to"),
     Case("half", lambda: go(FEATURES, np.full((40, 2), 0.5)), START + "features in whole numbers"),
+    Case(
+        "sliced", lambda: go(SLICED, np.full((40, 2), 3)), START + "features from 0 to 1, the ent"
+    ),
+    Case("no mass", lambda: go(BNB, begun_at({"mass": -1.0}, GROUPS), GROUPS), "mass.*positive"),
+    Case("a mass of 0", lambda: go(BNB, begun_at({"mass": 0.0}, GROUPS), GROUPS), "mass.*positive"),
+    Case(
+        "a mass of 2", lambda: go(BNB, begun_at({"mass": 2.0}, GROUPS), GROUPS), "mass.*at most 1"
+    ),
+    Case("no discount", lambda: go(BOTH, begun_at({"discount": -0.1})), "discount.*not negative"),
+    Case("a discount of 1", lambda: go(BOTH, begun_at({"discount": 1.0})), "discount.*below 1"),
+    Case("nothing", lambda: go(BOTH, begun_at({"concentration": 0.0})), "concentration.*positive"),
     Case("leaf", lambda: go(FEATURES, Dist({}, {"z": X})), r'position must be Dist.*"features"'),
     Case(
         "labels",
@@ -250,6 +266,16 @@ STARTS = [
     Case("None", lambda: go(cycle(own(), MIXTURE), None), "position must not be None.*number 0"),
 ]
 STARTS = [case._replace(error=ValueError) for case in STARTS]
+
+
+def begun_at(shared, like=None):
+    """A start of all items in one cluster, at these hyper-parameters."""
+    return Dist(shared, {"assignment": np.zeros(40 if like is None else like.present.shape, int)})
+
+
+def test_a_chain_may_begin_at_a_discount_of_none():
+    assert go(BOTH, begun_at({"discount": 0.0})).info.finite.all()
+
 
 # --------------------------------------------------------------------- keys, records, schedules
 

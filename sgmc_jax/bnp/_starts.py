@@ -23,6 +23,7 @@ Starter = Callable[[Any], Dist]
 
 _MANY = 200  # items that no longer leave their cluster one by one
 _MOST = 20  # clusters to begin with
+_BOUNDED = frozenset({"discount"})  # the hyper-parameters in [0, 1)
 _kmeans = quick_jit(kmeans_plus_plus)
 
 
@@ -86,8 +87,9 @@ def pinned(hyper: dict[str, Any], *parts: Any) -> dict[str, Any]:
     for part in parts:
         own = part.start()
         for name, prior in part.priors.items():
-            # in the dtype of a number that is given, unless that is whole, which would cut it off
-            dtype = jnp.result_type(hyper[name], float)
+            # in the dtype of a number that is given, unless that is whole, which would cut it off,
+            # or of half precision, in which what is computed with it would be
+            dtype = jnp.promote_types(jnp.result_type(hyper[name], float), jnp.float32)
             value = own[name] if prior is None else hyper[name]
             hyper = hyper | {name: jnp.asarray(value, dtype)}
     return hyper
@@ -106,7 +108,12 @@ def check_hyper(position: Any, *parts: Any) -> None:
     for part in parts:
         for name, prior in part.priors.items():
             if prior is not None and name in shared:
-                _checks.positive(f"position.shared[{name!r}]", shared[name])
+                where, value = f"position.shared[{name!r}]", shared[name]
+                bounded = name in _BOUNDED
+                # a chain leaves a discount of 0, and does not return
+                _checks.positive(where, value, zero=bounded)
+                if bounded and _checks.certainly(lambda d: d >= 1, value):
+                    raise ValueError(f"{where} must be below 1, got {_checks.shown(value)}")
 
 
 def check_parts(process: Any, family: Any, kinds: tuple[type, type] = (PitmanYor, Family)) -> None:
@@ -177,7 +184,7 @@ def check_features(process: Any, capacity: int, position: Any, num_items: int) -
     most = process.largest
     if entries is not None and np.any((entries < 0) | (entries > most)):
         raise ValueError(
-            f"position must have features from 0 to {most} for {type(process).__name__}, got "
+            f"position must have features from 0 to {most}, the entries of the process, got "
             f"{entries.min()} to {entries.max()}"
         )
 

@@ -119,7 +119,7 @@ class SliceBNB(Kernel):
 
         a, c = shared["mass"], self.process.concentration
         # where these are traced, no door has seen them
-        broken = _tree.has_nan(params) | ~((a <= 1) & (c > 1))
+        broken = _tree.has_nan(params) | ~((a > 0) & (a <= 1) & (c > 1))
         none = jnp.any(present & (drawn < 0)) & ~lost  # without a slot an item has no choice either
         broken |= self.comm.any(none)
         shared = _tree.nan_where(shared | own.kept(atoms), broken)
@@ -139,10 +139,10 @@ class SliceBNB(Kernel):
     def check(self, position: Any, data: Data) -> None:
         check_group_start(self.family, self.capacity, position, data)
         check_slots_fit(position, "series", 0, self.capacity)
+        _check_mass(self.mass_prior, position)
         if not isinstance(data, Shard) and _checks.is_concrete(data.size):
-            size = np.asarray(data.size)
-            if size.min() < 1:
-                where = f"group {np.argmin(size)}"
+            if np.min(data.size) < 1:
+                where = f"group {np.argmin(data.size)}"
                 raise ValueError(f"data must have an item in every group, got none in {where}")
 
     def _state(self, position: Dist, shard: Shard, lost: Bool[Array, ""]) -> HybridState:
@@ -233,6 +233,15 @@ class SliceBNB(Kernel):
         index = shard.start + jnp.arange(shard.capacity)
         failures = jnp.where(shard.mask, groups.failures, 1)  # 0, of padding, is no shape
         return jax.vmap(of_group, in_axes=(0, 1, 0), out_axes=1)(index, counts, failures)
+
+
+def _check_mass(prior: Any, position: Any) -> None:
+    """Raise if a mass that has a prior begins where that has no density."""
+    mass = position.shared.get("mass") if isinstance(position, Dist) else None
+    if prior is not None and mass is not None:
+        _checks.positive("position.shared['mass']", mass)
+        if _checks.certainly(lambda a: a > 1, mass):
+            raise ValueError(f"position.shared['mass'] must be at most 1, got {mass}")
 
 
 def _present_alone(data: Data) -> Shard:

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -18,6 +19,12 @@ def with_position(state: Any, position: Position) -> Any:
     if hasattr(state, "_replace"):
         return state._replace(position=position)
     return eqx.tree_at(lambda state: state.position, state, position)
+
+
+def alike(one: Position, other: Position) -> bool:
+    """Whether two positions have the same structure, shapes and dtypes."""
+    kinds = [[(jnp.shape(x), jnp.result_type(x)) for x in jax.tree.leaves(p)] for p in (one, other)]
+    return jax.tree.structure(one) == jax.tree.structure(other) and kinds[0] == kinds[1]
 
 
 def mean_weight(weights: Iterable[Float[Array, "..."] | None]) -> Float[Array, "..."] | None:

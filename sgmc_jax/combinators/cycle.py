@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from .._types import Data, Kernel, Key, Position, as_keys
 from ..contract import Contract, Cost, SlotInfo, from_init, slot_infos
-from ._common import mean_weight, require_kernel, with_position
+from ._common import alike, mean_weight, require_kernel, with_position
 
 
 class CycleState(NamedTuple):
@@ -71,6 +71,11 @@ class Cycle(Kernel):
                     f"position must not be None, from which {type(kernel).__name__}, number {i} of "
                     "the cycle, cannot start: give one, or put a kernel that can before it"
                 )
+        # a kernel with slots may have given the position another form, in which those before it,
+        # a draw by the user's function, say, begin as well
+        for i, kernel in enumerate(self.kernels):
+            if not alike(states[i].position, position):
+                states[i] = kernel.init(keys.fold(i), position, data)
         return CycleState(position, tuple(states))
 
     def step(self, key: Key, state: CycleState, data: Data) -> tuple[CycleState, CycleInfo]:

@@ -72,7 +72,7 @@ class Repeat(Kernel):
     def weight(self, info: Any, state: Any) -> Float[Array, "..."] | None:
         # of a stack of steps, unless they are merged: the last axis, steps around it coming first
         weight = self.kernel.weight(info, state)
-        if self.merge or weight is None:
+        if self.merge or weight is None or jnp.ndim(weight) == 0:  # one number is that of each
             return weight
         # the position is the last one's: where that weighs nothing, what came before does not count
         return jnp.where(weight[..., -1] > 0, jnp.mean(weight, axis=-1), 0.0)

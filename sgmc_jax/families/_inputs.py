@@ -17,7 +17,7 @@ _MOST_LOST = 0.05  # of a log probability, to rounding
 
 def vector(name: str, value: Any, dim: int | None) -> Float[Array, " d"]:
     """A vector of size `dim`; a number stands for a constant one, of size 1 if `dim` is None."""
-    value = _checks.as_real(value, name)
+    value = _checks.as_real(value, name, wide=True)
     _checks.finite(name, value)
     if value.ndim == 0:
         return jnp.broadcast_to(value, (1 if dim is None else dim,))
@@ -35,7 +35,7 @@ def positive_vector(name: str, value: Any, dim: int | None) -> Float[Array, " d"
 
 def positive_number(name: str, value: Any) -> Float[Array, ""]:
     """A positive number as an array leaf."""
-    value = _checks.as_real(value, name)
+    value = _checks.as_real(value, name, wide=True)
     if value.ndim:
         raise ValueError(f"{name} must be a number, got shape {value.shape}")
     _checks.positive(name, value)
@@ -44,7 +44,7 @@ def positive_number(name: str, value: Any) -> Float[Array, ""]:
 
 def covariance_matrix(name: str, value: Any, dim: int) -> Float[Array, "d d"]:
     """A positive definite matrix; a number stands for that multiple of the identity."""
-    value = _checks.as_real(value, name)
+    value = _checks.as_real(value, name, wide=True)
     if value.ndim == 0:
         _checks.positive(name, value)
         return value * jnp.eye(dim, dtype=value.dtype)

@@ -57,7 +57,8 @@ class LinearRow(RowLikelihood):
         return eqx.tree_at(where, self, (self._moved(k, step), slopes))
 
     def ratio(self, entries: Int[Array, " K"], params: PyTree) -> Float[Array, ""]:
-        alone = jnp.stack([self.alone, jnp.sum(self.own * entries**2)])
+        squares = jnp.square(entries.astype(self.own.dtype))
+        alone = jnp.stack([self.alone, jnp.sum(self.own * squares)])
         values = self._log_normal(self.levels, alone)
         return values[1] - values[0]
 

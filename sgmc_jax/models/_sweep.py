@@ -40,6 +40,8 @@ def sweep(
         own: what to subtract from a word's weight in the topic that it has, if anything.
     """
     words, topics = as_indices(words, len(weights)), jnp.asarray(topics)
+    # counts of words are numbers of eight bits in bfloat16
+    weights = weights.astype(jnp.promote_types(weights.dtype, jnp.float32))
     num, length = words.shape
     num_groups = max(1, -(-num // lanes))
     rows = jnp.argsort(-jnp.sum(words >= 0, axis=1)).astype(jnp.uint32)

@@ -11,7 +11,7 @@ from jax.scipy.special import betaln, gammaln
 from jaxtyping import Array, Bool, Float, Int, Real
 
 from .. import _checks
-from .._checks import as_real, scalar
+from .._checks import scalar
 from ..random import accept, gamma, log_gamma
 from ..random.slots import slot_uniform
 from ..special import log_rising_factorial
@@ -65,6 +65,7 @@ class PitmanYor(Series):
             raise ValueError(f"discount must be below 1, got {d}")
         if _checks.certainly(lambda a, d: ~(a > -d), a, d):
             raise ValueError(f"concentration must be above minus the discount, got {a} and {d}")
+        _checks.finite("concentration", a)
         if self.prior is not None and _checks.certainly(lambda a: ~(a > 0), a):
             raise ValueError(f"concentration must be positive to have a prior, got {a}")
 
@@ -272,7 +273,7 @@ class DirichletProcess(PitmanYor):
 
     def __init__(self, concentration: Any = 1.0, prior: tuple[Any, Any] | None = None):
         _checks.positive("concentration", concentration)
-        self.concentration = as_real(concentration, "concentration")
+        self.concentration = scalar("concentration")(concentration)
         self.discount = jnp.zeros_like(self.concentration)
         self.prior = gamma_prior("prior")(prior)
 

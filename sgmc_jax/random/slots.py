@@ -18,15 +18,12 @@ def slot_normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Float[Array, ".
     `jax.random.normal` is stable in this way only for some kinds of keys and settings; here a
     number depends on the key and its flat index. Those of half precision are rounded.
     """
-    wide = jnp.promote_types(dtype, jnp.float32)
-    return normal(_words(key, shape, wide), wide).astype(dtype)
+    return normal(_words(key, shape, dtype), dtype)
 
 
 def slot_uniform(key: Any, shape: tuple[int, ...], dtype: Any) -> Float[Array, "..."]:
     """Numbers in (0, 1], stable as `slot_normal`."""
-    wide = jnp.promote_types(dtype, jnp.float32)
-    drawn = uniform(_words(key, shape, wide), wide).astype(dtype)
-    return drawn if dtype == wide else jnp.maximum(drawn, jnp.finfo(dtype).tiny)
+    return uniform(_words(key, shape, dtype), dtype)
 
 
 def _words(key: Any, shape: tuple[int, ...], dtype: Any) -> UInt[Array, "..."]:

@@ -1,5 +1,7 @@
 """Counter-based random words: a word depends on its key, lane and round, on nothing else."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -35,9 +37,12 @@ def threefry(
 def word_pair(
     key, lane: UInt32[Array, "*n"], count: Integer[Array, "..."] | int, dtype: DTypeLike
 ) -> tuple[UInt[Array, "*n"], UInt[Array, "*n"]]:
-    """Two words a lane, as wide as `dtype`, for the `count`-th use of this key by the lane."""
+    """Two words a lane, as wide as `dtype`, for the `count`-th use of this key by the lane.
+
+    Those of half precision have the words of single precision, of which their numbers are rounded.
+    """
     count = jnp.asarray(count, jnp.uint32)
-    if dtype == jnp.float32:
+    if _wide(dtype) == jnp.float32:
         return threefry(key, lane, jnp.broadcast_to(count, lane.shape))
 
     def wide(block):
@@ -50,7 +55,11 @@ def word_pair(
 def word(key, lane: UInt32[Array, "*n"], dtype: DTypeLike) -> UInt[Array, "*n"]:
     """One word a lane, as wide as `dtype`: of a narrow one, the first half of the cipher text."""
     pair = threefry(key, lane, jnp.zeros_like(lane))
-    return pair[0] if dtype == jnp.float32 else _joined(pair)
+    return pair[0] if _wide(dtype) == jnp.float32 else _joined(pair)
+
+
+def _wide(dtype: DTypeLike) -> Any:
+    return jnp.promote_types(dtype, jnp.float32)
 
 
 def _joined(pair: tuple[UInt32[Array, "*n"], UInt32[Array, "*n"]]) -> UInt[Array, "*n"]:
@@ -65,6 +74,8 @@ def low_byte(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
 
 def uniform(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
     """Uniform on (0, 1], fine near 0: 2**-32 in float32."""
+    if (wide := _wide(dtype)) != dtype:
+        return jnp.maximum(uniform(word, wide).astype(dtype), jnp.finfo(dtype).tiny)
     drop, signed = (1, jnp.int32) if dtype == jnp.float32 else (11, jnp.int64)
     kept = lax.shift_right_logical(word, word.dtype.type(drop)).astype(signed).astype(dtype)
     return (kept + 0.5) * 2.0 ** (drop - jnp.iinfo(signed).bits)
@@ -72,6 +83,9 @@ def uniform(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
 
 def symmetric(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
     """Uniform on (-1, 1), symmetric, never 0 nor an end point."""
+    if (wide := _wide(dtype)) != dtype:
+        most = 1 - jnp.finfo(dtype).epsneg
+        return jnp.clip(symmetric(word, wide).astype(dtype), -most, most)
     drop, signed = (8, jnp.int32) if dtype == jnp.float32 else (11, jnp.int64)
     kept = lax.shift_right_arithmetic(lax.bitcast_convert_type(word, signed), signed(drop))
     return (kept.astype(dtype) + 0.5) * 2.0 ** (drop + 1 - jnp.iinfo(signed).bits)
@@ -79,7 +93,7 @@ def symmetric(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
 
 def normal(word: UInt[Array, "*n"], dtype: DTypeLike) -> Float[Array, "*n"]:
     """Standard normal by inversion, never exactly 0."""
-    return 2.0**0.5 * lax.erf_inv(symmetric(word, dtype))
+    return (2.0**0.5 * lax.erf_inv(symmetric(word, _wide(dtype)))).astype(dtype)
 
 
 def item_uniforms(

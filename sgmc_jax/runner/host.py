@@ -132,8 +132,8 @@ class Host:
                     if on_error == "raise":
                         self._raise_stopped()
                     if chunk is None and compiled:  # the first chunk's time is the compiler's
-                        ratio = _TARGET_SECONDS / max(time.perf_counter() - began, 1e-4)
-                        length = self.processes.least(max(1, int(done * min(ratio, 8))))
+                        wanted = _wanted(length, done, time.perf_counter() - began)
+                        length = self.processes.least(wanted)
                     compiled = True
         except KeyboardInterrupt:
             if not self.processes.agreed:
@@ -242,6 +242,15 @@ class Host:
         """Whether each chain was still finite at each kept draw."""
         made = self.burn_in + (np.arange(self.draws.count) + 1) * self.chains.plan.thin
         return (stopped[..., None] < 0) | (made <= stopped[..., None])
+
+
+def _wanted(length: int, done: int, seconds: float) -> int:
+    """The length of the next chunk, if `done` steps of one of `length` took this long.
+
+    It stays as it is where it is nearly right: of a stream as many batches have been read ahead.
+    """
+    wanted = max(1, int(done * min(_TARGET_SECONDS / max(seconds, 1e-4), 8)))
+    return length if 2 * length < 3 * wanted < 5 * length else wanted
 
 
 def _stopped_message(host: Host, stopped: np.ndarray) -> str:

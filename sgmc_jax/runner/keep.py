@@ -131,9 +131,10 @@ def _add_moments(
         share_v = share.astype(variance.dtype)
         return share_x * delta, share_v * ((1 - share_v) * jnp.abs(delta) ** 2 - variance)
 
-    pairs = jax.tree.map(leaf, value, moments.mean, moments.variance)
-    pair = jax.tree.structure((0, 0))
-    mean, variance = jax.tree.transpose(jax.tree.structure(value), pair, pairs)
+    leaves, structure = jax.tree.flatten(value)
+    pairs = map(leaf, leaves, jax.tree.leaves(moments.mean), jax.tree.leaves(moments.variance))
+    of_means, of_variances = zip(*pairs, strict=True) if leaves else ((), ())
+    mean, variance = structure.unflatten(of_means), structure.unflatten(of_variances)
     return running.plus(Moments(mean, variance, weight))
 
 

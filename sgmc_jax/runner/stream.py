@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import Any
 
@@ -104,17 +104,22 @@ class Stream:
                 ) from None
 
     def take(self, start: int, num: int, length: int) -> tuple[int, PyTree]:
-        """What `read` returns, which may have been read already."""
-        wanted, (known, reading) = (start, num, length), self.ahead or (None, None)
+        """What `read` returns, or as much of it as has been read already."""
+        (known, reading), asked = self.ahead or (None, None), num
         if reading is not None:
             wait([reading])
-        batches = reading.result() if reading and known == wanted else self.read(*wanted)
-        after = start + num, min(num, self.end - start - num), length
-        self.ahead = None
-        if self.function is not None and after[1] > 0 and _FREE.acquire(blocking=False):
-            self.ahead = after, _READER.submit(self.read, *after)
+        ready = reading is not None and known == (start, length)
+        made, batches = reading.result() if ready else self.read(start, num, length)
+        num = min(num, made)
+        begin, self.ahead = start + num, None
+        more = min(asked, self.end - begin)
+        if made > num:
+            self.ahead = (begin, length), Future()
+            self.ahead[1].set_result((made - num, _without(num, batches)))
+        elif self.function is not None and more > 0 and _FREE.acquire(blocking=False):
+            self.ahead = (begin, length), _READER.submit(self.read, begin, more, length)
             self.ahead[1].add_done_callback(lambda _: _FREE.release())
-        return batches
+        return num, batches
 
     def read(self, start: int, num: int, length: int) -> tuple[int, PyTree]:
         """The `num` batches from step `start` on, stacked, and padded to `length`.
@@ -162,6 +167,15 @@ class Stream:
 
     def _next(self, index: int) -> PyTree:
         return as_batch(next(self.iterator) if self.function is None else self.function(index))
+
+
+def _without(num: int, batches: PyTree) -> PyTree:
+    """Stacked batches without the first ones, which come last to fill up the stack."""
+
+    def leaf(x: Any) -> Any:
+        return jnp.take(jnp.asarray(x), (np.arange(len(x)) + num) % len(x), axis=0)
+
+    return jax.tree.map(leaf, batches)
 
 
 def as_batch(batch: PyTree) -> PyTree:

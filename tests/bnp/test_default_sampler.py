@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from sgmc_jax import Dist, sample
-from sgmc_jax.bnp import default_sampler, hybrid_mixture
+from sgmc_jax.bnp import (
+    DirichletCategorical,
+    Groups,
+    default_sampler,
+    hybrid_hdp,
+    hybrid_mixture,
+)
 from tests.bnp.many_items import FEATURES, MIXTURE, TOPICS, documents, images, points, purity
 
 KEY = jax.random.key(0)
@@ -96,3 +102,11 @@ def test_many_items_in_one_block_are_told():
         warnings.simplefilter("error")
         kernel(3).check(None, data)
         kernel(1).check(None, data[:50_000])
+
+
+def test_of_groups_the_words_are_told():
+    """And not the documents: those of a block are visited word by word."""
+    words = Groups(np.zeros((30, 4_000), np.int32), np.full(30, 4_000))
+    kernel = hybrid_hdp(*TOPICS[:1], DirichletCategorical(1.0, 5), capacity=4)
+    with pytest.warns(UserWarning, match=r"120,000 items in 1 block: .* blocks=120"):
+        kernel.check(None, words)

@@ -2,12 +2,14 @@
 
 import functools
 import importlib
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sgmc_jax import Vmap, cycle, gibbs, sample
+from sgmc_jax import Dist, Kernel, SlotInfo, Vmap, cycle, gibbs, sample, thin
 from sgmc_jax.bnp import hybrid_mixture, split_merge
 from sgmc_jax.runner.programs import programs
 from tests.composition.slots import (
@@ -176,6 +178,66 @@ def test_a_grown_run_is_continued_inside_gibbs(x64, tmp_path):
     assert np.array_equal(rest.trace["z"].local["seen"], later)
     assert first.capacity < whole.capacity
     assert_same_chain(first.extend(rest), whole, wrap)
+
+
+class Still(NamedTuple):
+    position: Any
+
+
+def idle():
+    """What leaves any position as it is, and begins with it as it is given."""
+    init, step = lambda key, x, data: Still(x), lambda key, state, data: (state, None)
+    return Kernel.from_functions(init, step)
+
+
+BEFORE = {
+    "alone": lambda kernel: cycle(idle(), kernel),
+    "in a cycle": lambda kernel: cycle(cycle(idle(), idle()), kernel),
+    "thinned": lambda kernel: thin(cycle(thin(idle(), 2), kernel), 2),
+    "in gibbs": lambda kernel: gibbs(z=lambda rest: cycle(idle(), kernel)),
+}
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_kernel_without_slots_before_one_that_has_some(before, x64):
+    """It begins in the form that the others give the position, and grows with them."""
+    wrap = "gibbs" if before == "in gibbs" else "plain"
+    shared = {"x": np.zeros(1), "alive": np.zeros(1, bool)}
+    start = start_of(wrap, Dist(shared, {"seen": np.zeros(NUM, np.int32)}))
+    go = lambda capacity: sample(
+        KEY, BEFORE[before](BirthAndDeath(capacity)), start, X, num_steps=16
+    )
+    grown = go(2)
+    assert 2 < grown.capacity < ROOM
+    assert_same_chain(grown, go(ROOM), wrap)
+
+
+def test_labels_before_a_mixture():
+    kernel = cycle(idle(), mixture(hybrid_mixture, blocks=2)(4))
+    run = sample(KEY, kernel, np.zeros(NUM, np.int32), X, num_steps=2)
+    assert run.trace.local["assignment"].shape == (2, NUM)
+
+
+@pytest.mark.filterwarnings("ignore:A JAX array is being set as static")
+def test_a_capacity_of_numpy_is_a_number(tmp_path):
+    go = lambda capacity, num_steps: sample(
+        KEY, BirthAndDeath(capacity), None, X, num_steps=num_steps, checkpoint=tmp_path
+    )
+    first = go(np.int64(2), 12)
+    assert type(first.capacity) is int and len(go(2, 16).info.kernel.active) == 16
+
+
+def test_a_capacity_that_is_no_field():
+    class Fixed(Kernel):
+        capacity = 4
+
+        def init(self, key, position, data):
+            return Still(position)
+
+        def step(self, key, state, data):
+            return state, SlotInfo(jnp.int32(1), jnp.array(False))
+
+    refused(Fixed(), "Fixed must have its capacity as a field", TypeError, position=np.zeros(2))
 
 
 # ------------------------------------------------------------------------------ planted faults

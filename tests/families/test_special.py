@@ -38,6 +38,7 @@ def test_no_rise_is_none_where_division_is_not_rounded(monkeypatch):
     monkeypatch.setattr(special, "_ratio", lambda *args: tuple(1e-7 + x for x in ratio(*args)))
     x = jnp.array([1e-3, 0.5, 3.0, 20.0, 1e6])
     assert not np.any(log_rising_factorial(x, 0.0))
+    assert log_rising_factorial(3, 2).dtype == jnp.result_type(float)
     slopes = jax.vmap(jax.grad(log_rising_factorial, (0, 1)), (0, None))(x, 0.0)
     np.testing.assert_allclose(slopes, [np.zeros(5), digamma(x)], rtol=1e-5, atol=1e-6)
 

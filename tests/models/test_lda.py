@@ -176,6 +176,14 @@ def test_chains_with_batches_of_their_own_are_those_of_a_loop():
     assert np.array_equal(together, apart)
 
 
+def test_topics_of_half_precision_are_drawn_as_those_of_single_precision():
+    weights = jax.random.uniform(KEY, (V, K)).astype(jnp.bfloat16)
+    args = DOCUMENTS, jnp.full(DOCUMENTS.shape, -1), jnp.float32(0.3)
+    both = weights, weights.astype(jnp.float32)
+    drawn = [np.asarray(sweep(KEY, w, *args, num_sweeps=2, lanes=4)) for w in both]
+    assert np.array_equal(*drawn) and len(np.unique(drawn[0][DOCUMENTS >= 0])) == K
+
+
 def test_little_time_goes_into_padding():
     """Lengths as skewed as those of abstracts: the groups' padding is below a fifth."""
     lengths = np.sort(np.random.default_rng(0).lognormal(5.0, 0.6, 300).astype(int))[::-1]

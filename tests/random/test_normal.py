@@ -9,7 +9,13 @@ from scipy import stats
 from sgmc_jax.random import normal
 from sgmc_jax.random.normal import normal_like
 from sgmc_jax.random.slots import slot_normal
-from sgmc_jax.random.words import symmetric
+from sgmc_jax.random.words import (
+    item_uniforms,
+    slot_item_uniforms,
+    symmetric,
+    word_keys,
+    word_pair,
+)
 
 FALSE_ALARM = 1e-6  # of each test; the seeds are fixed
 DRAWS = 400_000
@@ -27,6 +33,24 @@ def correlation(x, y):
     """Of equally many independent normals, over the bound of its false alarms."""
     x, y = np.asarray(x, np.float64).ravel(), np.asarray(y, np.float64).ravel()
     return abs(np.mean(x * y)) * np.sqrt(x.size) / stats.norm.isf(FALSE_ALARM / 2)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_uniforms_of_half_precision_are_rounded(dtype):
+    """Within half a rounding of those of single precision, whose words they have; so in a law."""
+    index, key = jnp.arange(DRAWS), jax.random.key(0)
+    slots = lambda _, *args: slot_item_uniforms(word_keys(key, 1)[0], 1, *args)
+    for draw in (item_uniforms, slots):
+        coarse, fine = draw(key, index, dtype), draw(key, index, jnp.float32)
+        assert coarse.dtype == dtype and 0 < coarse.min() and coarse.max() <= 1
+        rounding = float(jnp.finfo(dtype).eps) / 2
+        np.testing.assert_allclose(
+            np.float32(coarse), fine, rtol=rounding, atol=float(jnp.finfo(dtype).tiny)
+        )
+    first, second = word_pair(word_keys(key, 1)[0], index.astype(jnp.uint32), 0, jnp.dtype(dtype))
+    both = symmetric(jnp.stack([first, second]), jnp.dtype(dtype))
+    assert both.dtype == dtype and 0.99 < float(jnp.max(jnp.abs(both))) < 1
+    assert kolmogorov(np.float32(slot_normal(key, (DRAWS,), dtype)), stats.norm.cdf) < 2
 
 
 def check_law(dtype):

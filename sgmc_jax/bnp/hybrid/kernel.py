@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree, Shaped
 
 from ... import _checks, _tree
@@ -18,11 +19,19 @@ from ...arrays import over_rows
 from ...collective import Collective, Dist, Shard, leading_axis
 from ...contract import SlotInfo
 from .._starts import Starter, with_own_hyper
+from ..groups import Groups
 from .anchors import Anchors
 from .blocks import Blocks, Rows
 from .schedules import Anchored, Demotion, Published, Schedule
 
 _ONE_BY_ONE = 50_000  # items of a block, of which a sweep takes seconds
+
+
+def _num_visited(data: Data) -> int | None:
+    """How many items are visited in a sweep of all blocks, as far as that is known."""
+    if not isinstance(data, Groups):
+        return leading_axis(data)
+    return int(np.sum(data.size)) if _checks.is_concrete(data.size) else None
 
 
 class HybridSums(NamedTuple):
@@ -270,7 +279,7 @@ class Hybrid(BlockKernel):
 
     def check(self, position: Any, data: Data) -> None:
         super().check(position, data)
-        num = None if isinstance(data, Shard) else leading_axis(data)
+        num = None if isinstance(data, Shard) else _num_visited(data)
         if num is not None and num > _ONE_BY_ONE * self.blocks:
             warnings.warn(
                 f"{num:,} items in {self.blocks} block{'s' * (self.blocks > 1)}: those of a block "
