@@ -102,9 +102,9 @@ def unwrapped(x: Any) -> Any:
     return x.astype(np.float64) if narrowed else x
 
 
-def real(name: str) -> Callable[[Any], Float[Array, "..."]]:
+def real(name: str, *, wide: bool = False) -> Callable[[Any], Float[Array, "..."]]:
     """`as_real` for a field of that name."""
-    return partial(as_real, name=name)
+    return partial(as_real, name=name, wide=wide)
 
 
 def scalar(name: str) -> Callable[[Any], Float[Array, ""]]:
@@ -112,9 +112,9 @@ def scalar(name: str) -> Callable[[Any], Float[Array, ""]]:
     return partial(one_number, name)
 
 
-def real_tree(name: str) -> Callable[[PyTree], PyTree]:
+def real_tree(name: str, *, wide: bool = False) -> Callable[[PyTree], PyTree]:
     """`as_real` of every leaf, for a field of that name."""
-    return lambda tree: jax.tree.map(real(name), tree)
+    return lambda tree: jax.tree.map(real(name, wide=wide), tree)
 
 
 def as_schedule(name: str, value: Any) -> Float[Array, ""] | Callable:

@@ -59,7 +59,8 @@ def remarks(info: Any, axes: Sequence[str], each: int = 1) -> list[str]:
         )
     else:
         said += _chains_that_stand(info, axes, -(-_FEW_OF_A_CHAIN // each))
-    for energies in (x[np.isfinite(x)] for x in values_of(info, "energy")):
+    floating = (x for x in values_of(info, "energy") if jnp.issubdtype(x.dtype, jnp.floating))
+    for energies in (x[np.isfinite(x)] for x in floating):
         size = float(np.median(np.abs(energies))) if energies.size else 0.0
         blur = size * float(jnp.finfo(energies.dtype).eps)
         if blur > _BLURRED:

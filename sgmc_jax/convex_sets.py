@@ -54,8 +54,8 @@ class ConvexSet(eqx.Module):
         nearest = self.project(jax.tree.map(jnp.asarray, x))
         name = f"{type(self).__name__}.project"
         _returned.like(name, nearest, x, "the position")
-        distance = optax.tree.norm(jax.tree.map(lambda p, x: p - jnp.asarray(x), nearest, x))
-        size = optax.tree.norm(jax.tree.map(jnp.asarray, x))
+        distance = _norm(jax.tree.map(lambda p, x: p - jnp.asarray(x), nearest, x))
+        size = _norm(jax.tree.map(jnp.asarray, x))
         if _checks.certainly(lambda d, size: ~(d <= _TOLERANCE * size), distance, size):
             raise ValueError(
                 f"position must be in the set {type(self).__name__}, got a distance of "
@@ -154,10 +154,16 @@ class Ball(ConvexSet):
     def project(self, x: Position) -> Position:
         centre = _spread("centre", self.centre, x)
         away = jax.tree.map(jnp.subtract, x, centre)
-        norm = optax.tree.norm(away)
+        norm = _norm(away)
         shrink = self.radius / jnp.maximum(norm, self.radius)
         nearest = jax.tree.map(lambda c, a: c + shrink.astype(a.dtype) * a, centre, away)
         return jax.tree.map(lambda p, x: jnp.where(norm > self.radius, p, x), nearest, x)
+
+
+def _norm(x: PyTree) -> Float[Array, ""]:
+    """The length of a vector; a square of 256 would be infinite in float16."""
+    wide = lambda leaf: leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
+    return optax.tree.norm(jax.tree.map(wide, x))
 
 
 class FunctionSet(ConvexSet):

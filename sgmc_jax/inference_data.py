@@ -43,6 +43,8 @@ def to_arviz(
     stats = _statistics(named(axes, *infos), 2 + ("kernel" in axes))  # after chain and draw
     made = {"posterior": posterior, "sample_stats": stats}
     for group, tree in groups.items():
+        if not isinstance(tree, Mapping):
+            raise TypeError(f"{group} must be a dict of arrays by name, got {type(tree).__name__}")
         leaves = {name: np.asarray(x) for name, x in tree.items()}
         made[group] = leaves if group in _WITHOUT_DRAWS else named(axes, leaves)
     if model is not None and data is not None:

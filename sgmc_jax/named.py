@@ -37,11 +37,11 @@ def named(axes: tuple[str, ...], *trees: PyTree) -> dict[str, np.ndarray]:
 
 def scalars(leaves: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Every scalar of such leaves, (chain, draw), named by its leaf and its index in it."""
-    return {
-        name + at(i): x[(slice(None), slice(None), *i)]
-        for name, x in leaves.items()
-        for i in np.ndindex(x.shape[2:])
-    }
+    found: dict[str, np.ndarray] = {}
+    for name, x in leaves.items():
+        for i in np.ndindex(x.shape[2:]):
+            found[_unused(name + at(i), set(found))] = x[(slice(None), slice(None), *i)]
+    return found
 
 
 def meaningful(

@@ -124,7 +124,8 @@ def sample(
     number of chains beside it, nor stopping and resuming changes a chain.
 
     Args:
-        key: one key; the same key gives the same run (one of JAX's `rbg` for as many chains).
+        key: one key; the same key gives the same run (one of JAX's `rbg` for as many chains, one
+            of `unsafe_rbg` in chunks of as many steps too).
         kernel: any kernel; with `kernel_axis=0` a stack of kernels, as `eqx.filter_vmap` makes one.
         position: one position for all chains; or, with `position_axis=0`, one for each; or a
             function `key -> position`, for dispersed starts; or `None`, for kernels that know where

@@ -105,7 +105,7 @@ def statistics(x: Float[np.ndarray, "chain draw ..."]) -> dict[str, np.ndarray]:
     """The columns of a summary, of all scalars of an array."""
     x = np.asarray(x, np.result_type(x, np.float32)).reshape(*x.shape[:2], -1)
     wide = x.astype(np.float64)
-    sd = wide.std((0, 1), ddof=1)
+    sd = (wide - wide[:1, :1]).std((0, 1), ddof=1)  # the mean of equal numbers may not be theirs
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "x has more chains")  # as a run may have
         columns = {

@@ -217,7 +217,10 @@ def _inverse(bijector: Bijector, x: Float[Array, "..."], where: str) -> Float[Ar
     z = _tree.strong(bijector.inverse(x))
     if all(map(_checks.is_concrete, (x, z))):
         back, size = np.asarray(bijector.forward(z)), np.max(np.abs(np.asarray(x)), initial=1e-30)
-        inside = back.shape == x.shape and np.all(np.abs(back - x) <= _TOLERANCE * size)
+        # a rounding of z is one of x times z, where x is an exponential
+        rounding = float(jnp.finfo(z.dtype).eps) * np.max(np.abs(z), initial=1.0)
+        slack = max(_TOLERANCE, 2 * rounding) * size
+        inside = back.shape == x.shape and np.all(np.abs(back - x) <= slack)
         if not (np.all(np.isfinite(z)) and inside):
             raise ValueError(
                 f"position{where} must be inside the support of {_describe(bijector)}, got {x}"

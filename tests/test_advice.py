@@ -245,6 +245,13 @@ def test_energies_in_bfloat16_are_told_and_nothing_is_lost():
     assert run.trace.shape == (20, 2) and "bfloat16" in run.summary().remarks[0]
 
 
+def test_energies_in_whole_numbers_are_exact():
+    class Told(NamedTuple):
+        energy: np.ndarray
+
+    assert remarks(Told(np.full((4, 9), -(10**9), np.int32)), ("chain", "draw")) == []
+
+
 def test_a_step_of_size_zero_heats_nothing():
     kernel = sgld(NOISY, lambda step: jnp.where(step < 2, 0.1, 0.0), noise_covariance=1.0)
     run = sample(jax.random.key(0), kernel, jnp.zeros(4), DATA, num_steps=4)

@@ -125,6 +125,11 @@ def test_kernels_are_a_dimension_of_all_but_the_data():
     assert tree.observed_data["y"].dims == ("item",) and tree.observed_data["y"].shape == (5,)
 
 
+def test_a_group_has_names():
+    with pytest.raises(TypeError, match="observed_data must be a dict of arrays by name, got"):
+        run(num_steps=4).to_arviz(observed_data=DATA)
+
+
 def test_data_need_a_model():
     with pytest.raises(ValueError, match="model must be given with data"):
         run().to_arviz(data=DATA)

@@ -377,6 +377,8 @@ def test_a_sweep_is_its_single_runs_in_one_program():
     half = run_sgld(make(2 * sizes), kernel_axis=0, num_steps=10, **args)
     rest = run_sgld(make(2 * sizes), position=half, kernel_axis=0, num_steps=10, **args)
     assert np.array_equal(np.concatenate([half.trace, rest.trace], axis=2), again.trace)
+    with pytest.raises(ValueError, match="kernel must be a stack of 3, as that of the run"):
+        run_sgld(make(sizes[:2]), position=half, kernel_axis=0, num_steps=10, **args)
     alone = run_sgld(make(sizes), kernel_axis=0)
     assert alone.axes == ("kernel", "draw") and alone.trace.shape == (3, 20, 2)
 

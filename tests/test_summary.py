@@ -297,3 +297,16 @@ def test_coordinates_of_the_user_are_those_of_the_model_inside():
     assert jax.tree.structure(wanted) == jax.tree.structure(found)
     np.testing.assert_allclose(found["transition"], wanted["transition"], rtol=1e-5)
     np.testing.assert_allclose(np.sum(found["transition"], -1), 1, rtol=1e-5)
+
+
+def test_equal_doubles_have_no_deviation():
+    for value in (0.1, 1e9 + 0.1):
+        assert not summary.statistics(np.full((1, 6, 1), value))["sd"].any()
+
+
+def test_names_that_meet_those_of_an_index():
+    model = FunctionModel(lambda x: -jnp.sum(x["a"] ** 2) - x["a[0]"] ** 2 - x["b"] ** 2)
+    kernel = mala(Minibatch(model, Full()), 0.3)
+    start = {"a": jnp.zeros(2), "a[0]": jnp.float32(5.0), "b": jnp.float32(9.0)}
+    table = sample(jax.random.key(0), kernel, start, None, num_steps=4).summary()
+    assert list(table.names) == ["a[0]", "a[1]", "a[0]_1", "b"]

@@ -116,9 +116,10 @@ class Interval(Bijector):
         _checks.finite("lower", self.lower)
         _checks.finite("upper", self.upper)
         _checks.fitting(lower=self.lower, upper=self.upper)
-        if _checks.certainly(lambda lower, upper: lower >= upper, self.lower, self.upper):
+        between = lambda lower, upper: jnp.nextafter(lower, upper) < upper
+        if _checks.certainly(lambda x, y: ~between(x, y), self.lower, self.upper):
             got = f"{_checks.shown(self.lower)} and {_checks.shown(self.upper)}"
-            raise ValueError(f"lower must be below upper, got {got}")
+            raise ValueError(f"lower must be below upper, and not next to it, got {got}")
 
     def forward(self, z: Float[Array, "*n"]) -> Float[Array, "*n"]:
         lower, upper = _fitted("lower", self.lower, z), _fitted("upper", self.upper, z)

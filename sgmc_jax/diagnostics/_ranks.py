@@ -12,7 +12,7 @@ from jax import lax
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Float, Int, Shaped
 
-from .._checks import unwrapped
+from .._checks import is_concrete, unwrapped
 
 _ELEMENTS_PER_STEP = 2**20
 _SCORES_PER_STEP = 2**16
@@ -50,15 +50,20 @@ def _check_draws(x: Any, name: str) -> Float[Array, "chain draw ..."]:
 
 
 def near_zero(x: Any, num_axes: int) -> Any:
-    """Double precision, where JAX would round it, less its first draw: digits that all draws have
-    in common are lost, and not those in which they differ."""
-    if not isinstance(x, np.ndarray) or x.dtype != np.float64:
+    """Double precision, where JAX would round it, and whole numbers, less their first draw: digits
+    that all draws have in common are lost, and not those in which they differ."""
+    if not isinstance(x, np.ndarray | jax.Array) or x.ndim < num_axes or not x.size:
         return x
-    rounded = jax.dtypes.canonicalize_dtype(x.dtype) != x.dtype
-    if not rounded or x.ndim < num_axes or not x.size:
+    whole = jnp.issubdtype(x.dtype, jnp.integer)
+    rounded = x.dtype == np.float64 and jax.dtypes.canonicalize_dtype(x.dtype) != x.dtype
+    if not whole and not rounded:
         return x
-    first = x[(slice(0, 1),) * num_axes]
-    return x - np.where(np.isfinite(first), first, 0.0)
+    first = (slice(0, 1),) * num_axes
+    if not is_concrete(x):  # of 32 bits at most, and wide enough for a difference
+        x = x.astype(jnp.promote_types(x.dtype, jnp.int32))
+        return x - x[first]
+    x = np.asarray(x, np.float64)
+    return x - np.where(np.isfinite(x[first]), x[first], 0.0)
 
 
 def float_dtype(*arrays: Shaped[Array, "..."]) -> Any:

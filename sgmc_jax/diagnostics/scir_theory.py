@@ -56,6 +56,7 @@ def scir_moments(
         num_steps=num_steps,
         shape_variance=shape_variance,
     )
+    theta, num_steps = (x.astype(jnp.result_type(x, float)) for x in (theta, num_steps))
     decay = jnp.exp(-num_steps * step_size)
     gone, twice = (-jnp.expm1(-r * num_steps * step_size) for r in (1, 2))
     exact = 2 * theta * decay * gone + shape * gone**2

@@ -35,6 +35,7 @@ _SUMS = 2**16  # choices of all entries that are summed out
 _MOST = 7  # the largest entry that is thought of, where there is no other bound
 _BORN = 24  # new features of one item, beyond which lies less than 2e-10 where 5 are expected
 _POWER = 3.0
+_real, _optional = partial(real, wide=True), partial(real_tree, wide=True)
 
 
 class NewItems(eqx.Module):
@@ -104,13 +105,13 @@ class NewItems(eqx.Module):
         Annealed importance sampling.
     """
 
-    parameters: Float[Array, "K D"] = eqx.field(converter=real("parameters"))
-    weights: Float[Array, " K"] = eqx.field(converter=real("weights"))
-    noise_scale: Float[Array, ""] = eqx.field(converter=real("noise_scale"))
-    births: Float[Array, ""] | None = eqx.field(converter=real_tree("births"), default=None)
-    feature_scale: Float[Array, ""] = eqx.field(converter=real("feature_scale"), default=1.0)
+    parameters: Float[Array, "K D"] = eqx.field(converter=_real("parameters"))
+    weights: Float[Array, " K"] = eqx.field(converter=_real("weights"))
+    noise_scale: Float[Array, ""] = eqx.field(converter=_real("noise_scale"))
+    births: Float[Array, ""] | None = eqx.field(converter=_optional("births"), default=None)
+    feature_scale: Float[Array, ""] = eqx.field(converter=_real("feature_scale"), default=1.0)
     birth_ratio: Float[Array, ""] | None = eqx.field(
-        converter=real_tree("birth_ratio"), default=None
+        converter=_optional("birth_ratio"), default=None
     )
     counts: CountLikelihood = Bernoulli()
     most: int | None = eqx.field(static=True, default=None)

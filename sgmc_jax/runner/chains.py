@@ -86,16 +86,7 @@ class Chains:
         self._plan_buffers()
 
     def _restart(self, run: Run, changed: bool) -> None:
-        if run.axes != self.layout.axes:
-            raise ValueError(
-                f"position has the axes {run.axes}, but this run has {self.layout.axes}"
-            )
-        number = self.layout.num_chains
-        if number is not None and run.stopped.shape[-1] != number:
-            raise ValueError(
-                f"num_chains must be {run.stopped.shape[-1]}, those of the run in `position`, got "
-                f"{number}"
-            )
+        _check_fit(run, self.layout, self._params)
         if not changed:
             self._begin_at(run.state, run.stopped)
             return
@@ -234,6 +225,23 @@ class Chains:
     def _programs(self) -> Programs:
         static = eqx.filter(self.kernel, eqx.is_array, inverse=True)
         return programs(Static(static), self.plan, self.layout, self.stacked)
+
+
+def _check_fit(run: Run, layout: Layout, params: PyTree) -> None:
+    """Raise unless a run to go on from has as many kernels and chains."""
+    if run.axes != layout.axes:
+        raise ValueError(f"position has the axes {run.axes}, but this run has {layout.axes}")
+    number, shape = layout.num_chains, run.stopped.shape
+    kernels = len(jax.tree.leaves(params)[0]) if layout.kernels else None
+    if kernels is not None and shape[0] != kernels:
+        raise ValueError(
+            f"kernel must be a stack of {shape[0]}, as that of the run in `position`, got one of "
+            f"{kernels}"
+        )
+    if number is not None and shape[-1] != number:
+        raise ValueError(
+            f"num_chains must be {shape[-1]}, those of the run in `position`, got {number}"
+        )
 
 
 def one_kernel(kernel: Kernel, axis: int | None) -> Kernel:

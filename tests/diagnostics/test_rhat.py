@@ -104,3 +104,14 @@ def test_digits_that_all_draws_share_are_not_rounded(diagnostic):
         np.testing.assert_allclose(diagnostic(x + far), diagnostic(x), rtol=1e-3)
     x[0, 0, 0] = np.inf
     assert np.isnan(diagnostic(x + 1e12)).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("where", [np.asarray, jnp.asarray])
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32])
+def test_whole_numbers_keep_their_digits(where, dtype, x64):
+    """Also where JAX would hold them, and of what it computes with in single precision."""
+    x = np.random.default_rng(0).integers(0, 9, (4, 100)).repeat(10, 1)
+    for diagnostic in (rhat, ess):
+        expected, far = diagnostic(x.astype(float)), where((x + 10**9).astype(dtype))
+        np.testing.assert_allclose(diagnostic(far), expected, rtol=1e-6)
+        np.testing.assert_allclose(jax.jit(diagnostic)(far), expected, rtol=1e-3)

@@ -51,6 +51,8 @@ def test_whole_numbers_beyond_32_bits():
     many = np.int64(3_000_000_000)
     np.testing.assert_allclose(scir_inflation(0.2, many, 100), np.tanh(0.1) * 3e7, rtol=1e-5)
     np.testing.assert_allclose(scir_step_size(0.1, many, 100), 2 * 0.1 / 3e7, rtol=1e-5)
+    few = scir_moments(np.uint8(200), 3.0, 0.1, np.uint32(5))
+    np.testing.assert_allclose(few, scir_moments(200.0, 3.0, 0.1, 5.0))
     found = counts_variance(np.array([1_500_000_000] * 2), 100)
     np.testing.assert_allclose(found, 9e18 / 100 / 4, rtol=1e-5)
 

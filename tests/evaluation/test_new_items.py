@@ -326,3 +326,10 @@ def test_features_of_single_precision_in_double(x64):
 def test_bad_input(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_numbers_of_half_precision_are_those_of_single_precision():
+    features, weights = jnp.ones((3, 40), jnp.bfloat16), jnp.full(3, 0.5, jnp.bfloat16)
+    both = [NewItems(features.astype(d), weights.astype(d), 1.0) for d in (jnp.bfloat16, float)]
+    found = [each.estimate(KEY, jnp.zeros((2, 40))) for each in both]
+    np.testing.assert_array_equal(*found)

@@ -47,6 +47,15 @@ def refused():
     return pytest.raises(AssertionError, match="standard errors")
 
 
+def test_lengths_beyond_the_square_root_of_the_largest_number():
+    inside, outside = jnp.array([260.0], jnp.float16), jnp.array([400.0], jnp.float16)
+    for far in (inside, outside):
+        assert float(Ball(300.0).project(far)[0]) == pytest.approx(min(float(far[0]), 300.0))
+    Ball(300.0).check(inside)
+    with pytest.raises(ValueError, match="position must be in the set Ball"):
+        Ball(300.0).check(outside)
+
+
 # -------------------------------------------------------------------------------- projected
 
 

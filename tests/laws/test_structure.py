@@ -32,7 +32,7 @@ def cases(cases=CASES, fast=lambda i, case: not case.heavy):
 
 
 every_at_once = cases(fast=lambda i, case: True)
-one_in_eight = partial(cases, fast=lambda i, case: i % 8 == 0 and not case.heavy)
+one_in_sixteen = partial(cases, fast=lambda i, case: i % 16 == 0 and not case.heavy)
 one_in_twelve = partial(cases, fast=lambda i, case: i % 12 == 0 and not case.heavy)
 
 
@@ -94,7 +94,7 @@ def test_step_returns_what_init_returns(case: Case):
     check_what_a_step_returns(case, "float32")
 
 
-@cases(fast=lambda i, case: i % 6 == 2)
+@cases(fast=lambda i, case: i % 12 == 2)
 def test_step_returns_what_init_returns_in_double_precision(case: Case, x64):
     check_what_a_step_returns(case, "float64")
 
@@ -134,7 +134,7 @@ def test_every_kernel_composes(case: Case, wrap):
         assert avals(before) == avals(step()[0])
 
 
-@one_in_eight()
+@one_in_sixteen()
 def test_vmap_is_a_loop(case: Case):
     kernel, data = case.make(case.step_size), arrays(case.data)
     init = lambda key: start(case, kernel, key)
@@ -228,7 +228,7 @@ def test_chains_share_batches_only_when_asked(case: Case):
 BLOCKS_IN_TURN = {"warm_mixture", "asynchronous_mixture"}
 
 
-@cases(fast=lambda i, case: i % 8 == 1 and not case.heavy)
+@cases(fast=lambda i, case: i % 16 == 1 and not case.heavy)
 def test_a_step_uses_every_key_once(case: Case, monkeypatch):
     """And is the step that is compiled."""
     used = record_keys(monkeypatch)

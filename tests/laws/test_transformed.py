@@ -384,11 +384,21 @@ def test_wrong_constraints_are_named(constraints, error, message):
         Transformed(PLAIN, constraints).unconstrain(POSITION)
 
 
+@pytest.mark.parametrize("x", [jnp.bfloat16(3.0), jnp.float16(1000.0), jnp.bfloat16(1e30)])
+def test_positions_of_half_precision_are_inside_to_their_rounding(x):
+    model = Transformed(FunctionModel(lambda x: -x["s"]), {"s": "positive"})
+    assert model.unconstrain({"s": x})["s"].dtype == x.dtype
+    with pytest.raises(ValueError, match="inside the support"):
+        model.unconstrain({"s": -x})
+
+
 def test_wrong_models_and_numbers_are_named():
     with pytest.raises(TypeError, match="model must be a Model"):
         Transformed(jnp.sum, CONSTRAINTS)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="lower must be below upper"):
         bijectors.Interval(1.0, jnp.array([2.0, 0.0]))
+    with pytest.raises(ValueError, match="not next to it"):
+        bijectors.Interval(1.0, np.nextafter(np.float32(1), np.float32(2)))
     with pytest.raises(ValueError, match=r"d \(d - 1\) / 2 along their last axis, got 4"):
         of("correlation").forward(jnp.zeros(4))
     with pytest.raises(TypeError, match="position.* must be floating"):
