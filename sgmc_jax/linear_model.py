@@ -16,7 +16,7 @@ from . import _returned
 from ._estimators import Estimate
 from ._functions import as_function, as_optional
 from ._types import Position
-from .arrays import product
+from .arrays import product, real_array
 from .model import Model, check_weight
 
 
@@ -132,8 +132,9 @@ def _linear_sum(
     slope: Float[Array, "n *k"],
 ) -> Estimate:
     check_weight(weight, loglik)
-    weight = weight.astype(slope.dtype)
-    return Estimate(_linear_gradient(x, weight, slope), jnp.sum(weight * loglik))
+    loglik = real_array(loglik)
+    total = jnp.sum(weight.astype(loglik.dtype) * loglik)
+    return Estimate(_linear_gradient(x, weight, slope), total)
 
 
 def _linear_gradient(

@@ -16,7 +16,7 @@ from . import _checks, _returned
 from ._estimators import Estimate
 from ._functions import as_function, as_optional
 from ._types import Position
-from .arrays import weighted_sum
+from .arrays import real_array, weighted_sum
 from .collective import leading_axis
 
 
@@ -88,7 +88,7 @@ class Model(ItemSum):
     def logdensity(self, position: Position, data: PyTree) -> Float[Array, ""]:
         """The log posterior density with all of the data, up to a constant."""
         prior, some = self._logprior(position), jax.tree.leaves(data)
-        return prior + jnp.sum(self._logliks(position, data)) if some else prior
+        return prior + jnp.sum(real_array(self._logliks(position, data))) if some else prior
 
     def constrain(self, position: Position) -> Position:
         """Draws, with any leading axes, in the coordinates that users think in."""
@@ -106,7 +106,8 @@ class Model(ItemSum):
         self, position: Position, items: PyTree, weight: Float[Array, " n"]
     ) -> Estimate:
         def total(position: Position) -> Float[Array, ""]:
-            logliks = self._logliks(position, items)
+            # of half precision, steps of such a sum would be several nats
+            logliks = real_array(self._logliks(position, items))
             check_weight(weight, logliks)
             return jnp.sum(weight.astype(logliks.dtype) * logliks)
 

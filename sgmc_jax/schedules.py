@@ -102,7 +102,8 @@ class Cyclical(eqx.Module):
             raise ValueError(f"exploration must be below 1, got {self.exploration}")
 
     def __call__(self, count: Int[Array, "*n"] | int) -> Float[Array, "*n"]:
-        return self.initial / 2 * (jnp.cos(jnp.pi * self._turn(count)) + 1)
+        # cos(x) + 1 = 2 cos(x / 2)^2, of which the first is 0 near the end of a long cycle
+        return self.initial * jnp.cos(jnp.pi / 2 * self._turn(count)) ** 2
 
     def temperature(self, count: Int[Array, "*n"] | int) -> Float[Array, "*n"]:
         """0 in the search, 1 in the rest of a cycle."""

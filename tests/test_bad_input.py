@@ -117,6 +117,10 @@ class OnlyEstimates(Estimator):
         return Estimate(-position), estate
 
 
+def to_mode(**kwargs):
+    return find_mode(KEY, MODEL, ZERO, DATA, **kwargs)
+
+
 def corrected_on(space):
     return lambda: sggmc(GRAD, space, 1e-2, noise_covariance=1.0)
 
@@ -408,6 +412,11 @@ PARTS = [
         f"size must be at most the number of devices, got 9 of {jax.device_count()}",
     ),
     Case("ShardMap", lambda: ShardMap(2.5), "size must be a whole number.*2.5"),
+    Case("no tolerance", lambda: to_mode(tolerance=np.nan), "tolerance must be finite"),
+    Case(
+        "tolerance below 0", lambda: to_mode(tolerance=-1.0), "tolerance must be finite and not neg"
+    ),
+    Case("two tolerances", lambda: to_mode(tolerance=[1e-3, 1e-3]), "tolerance must be one number"),
     Case("mode", lambda: find_mode(KEY, GRAD, ZERO, DATA), "model must be a Model", TypeError),
 ]
 

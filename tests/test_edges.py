@@ -39,6 +39,12 @@ class Still(NamedTuple):
     position: Any
 
 
+def test_the_last_step_of_a_long_cycle_has_a_size():
+    found = Cyclical(0.1, 20_000)(jnp.array([0, 10_000, 19_999]))
+    exact = 0.1 * np.sin(np.pi / 2 * np.array([1.0, 0.5, 5e-5])) ** 2
+    np.testing.assert_allclose(found, exact, rtol=2e-3)
+
+
 @pytest.mark.parametrize("length", [10, 82, 100])
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.9, 0.15])
 def test_a_cycle_has_as_many_steps_of_search_as_are_meant(length, share):

@@ -18,6 +18,7 @@ from sgmc_jax import (
     Minibatch,
     Uniform,
     Weighted,
+    Window,
     find_mode,
     hmc,
     sample,
@@ -25,7 +26,7 @@ from sgmc_jax import (
 )
 from sgmc_jax.combinators import Metropolis
 from sgmc_jax.models import HiddenMarkov, LogisticRegression, NormalEmission
-from sgmc_jax.tune import Laplace, default, default_kernel, laplace, noise, whiten
+from sgmc_jax.tune import Laplace, default, default_kernel, full_pass, laplace, noise, whiten
 
 KEY = jax.random.key(21)
 SCALES = np.array([1e-3, 1.0, 30.0], np.float32)
@@ -324,3 +325,28 @@ def test_a_search_that_ends_far_from_the_mode_is_told():
     wide = LinearModel(lambda w: -0.5e-6 * w @ w, lambda eta, y: y * eta - jnp.logaddexp(0.0, eta))
     with pytest.warns(UserWarning, match="the search for a mode ended where the gradient is"):
         laplace(KEY, wide, jnp.zeros(260), (x, y.astype(np.float32)))
+
+
+@pytest.mark.parametrize("of", [np.asarray, lambda y: lambda: iter(y.reshape(50, 100))])
+def test_draws_beyond_the_support_are_told(of):
+    model = FunctionModel(lambda x: -x[0], lambda x, y: -0.5 * (y - jnp.sqrt(x[0])) ** 2)
+    fit = Laplace(jnp.ones(1), Euclidean(cholesky=jnp.array([[2.0]])))
+    with pytest.raises(FloatingPointError, match="gradients of items are not finite .*Transformed"):
+        default_kernel(KEY, model, fit.mode, of(np.ones(5_000, np.float32)), fit=fit)
+
+
+@pytest.mark.full
+def test_data_of_double_precision_beside_a_position_of_single(x64):
+    x = _rng.normal(size=(400, 300))
+    data = x, (x[:, 0] > 0).astype(float)
+    kernel = default_kernel(KEY, LogisticRegression(), jnp.zeros(300, jnp.float32), data)
+    assert sample(KEY, kernel, jnp.zeros(300, jnp.float32), data, num_steps=2).info.finite.all()
+
+
+def test_a_pass_over_all_rows_of_a_series():
+    model = FunctionModel(lambda x: -(x**2), lambda x, w: -0.5 * w.share @ (w.rows - x) ** 2)
+    rows = jnp.arange(20.0)
+    whole = full_pass(Minibatch(model, Window(5)), jnp.zeros(()), rows)
+    assert float(whole.value) == pytest.approx(float(rows.sum()))
+    with pytest.raises(ValueError, match="must not be in shards for Window"):
+        full_pass(Minibatch(model, Window(5)), jnp.zeros(()), lambda: iter(rows.reshape(2, 10)))

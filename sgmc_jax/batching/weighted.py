@@ -184,6 +184,7 @@ def _normalised(probabilities: Any) -> np.ndarray:
         raise ValueError(
             f"probabilities must be finite and positive, got {p[bad[0]]} for item {bad[0]}"
         )
+    p = p / p.max()  # whose sum may be too large for a number
     return p / p.sum()
 
 

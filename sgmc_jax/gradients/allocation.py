@@ -101,8 +101,16 @@ class FunctionAllocation(Allocation):
     def counts(
         self, items: PyTree, allocations: PyTree, weight: Float[Array, " n"] | Bool[Array, " n"]
     ) -> PyTree:
-        weight = weight.astype(jnp.result_type(weight, jnp.float32))
-        return jax.tree.map(lambda z: weighted_sum(weight, z.astype(weight.dtype)), allocations)
+        whole = weight.dtype == jnp.bool_
+        weight = weight.astype(jnp.int32 if whole else jnp.result_type(weight, jnp.float32))
+
+        def total(z: Array) -> Array:
+            if whole and jnp.issubdtype(z.dtype, jnp.integer):  # 2^24 and one is 2^24 in float32
+                return jnp.tensordot(weight, z.astype(jnp.int32), 1)
+            real = weight.astype(jnp.result_type(weight, jnp.float32))
+            return weighted_sum(real, z.astype(real.dtype))
+
+        return jax.tree.map(total, allocations)
 
 
 def as_allocation(allocate: Allocation | Callable) -> Allocation:

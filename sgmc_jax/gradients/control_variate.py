@@ -117,8 +117,13 @@ class ControlVariate(Anchoring, BatchEstimator):
         return self.anchor is not None or self.inner.anchored
 
     def init(self, key: Key, position: Position, data: Data) -> AnchoredState:
-        full = self.inner.full(self.centre, data) if self.anchor is None else self.anchor
+        full = self._full(position, data) if self.anchor is None else self.anchor
         return AnchoredState(self.inner.init(key, position, data), full)
+
+    def _full(self, position: Position, data: Data) -> Estimate:
+        """At the centre as differences know it, in the precision of the position."""
+        near = lambda c, x: c.astype(jnp.result_type(x)).astype(c.dtype)
+        return self.inner.full(jax.tree.map(near, self.centre, position), data)
 
     def retarget(
         self, key: Key, estate: AnchoredState, position: Position, data: Data
@@ -129,7 +134,7 @@ class ControlVariate(Anchoring, BatchEstimator):
                 "changes, and the sum at the centre with it"
             )
         inner = self.inner.retarget(key, estate.inner, position, data)
-        return AnchoredState(inner, self.inner.full(self.centre, data))
+        return AnchoredState(inner, self._full(position, data))
 
     def draw(self, key: Key, estate: AnchoredState, data: Data) -> tuple[Any, AnchoredState]:
         batch, inner = self.inner.draw(as_keys(key), estate.inner, data)

@@ -124,7 +124,7 @@ def power_method(
         _: Any, loop: tuple[Float[Array, " d"], Float[Array, ""]]
     ) -> tuple[Float[Array, " d"], Float[Array, ""]]:
         v, _ = loop
-        ahead = product(v)
+        ahead = product(v).astype(dtype)  # the data may be of another
         norm = jnp.sqrt(jnp.sum(ahead**2))
         return ahead / jnp.maximum(norm, jnp.finfo(dtype).tiny), norm
 

@@ -85,6 +85,7 @@ def find_mode(
         raise TypeError(f"model must be a Model, got {type(model).__name__}")
     if num_steps is not None:
         _checks.whole("num_steps", num_steps)
+    _checks.positive("tolerance", _checks.one_number("tolerance", tolerance), zero=True)
     _checks.instance("optimizer", optax.GradientTransformation, optimizer, none=True)
     _checks.arrays("position", position)
     position = _tree.strong(position)

@@ -90,9 +90,16 @@ def _noise(
     items = jax.tree.map(lambda x: jnp.asarray(x)[index], data)
     weight = jnp.asarray(1 / chances[index], jnp.result_type(float))
     if fit.space.cholesky is None:
-        return float(_largest(power_key, model, fit, items, weight, points))
-    moments = np.mean([_covariance(model, fit, items, weight, x) for x in points], axis=0)
-    return float(np.linalg.eigvalsh(moments)[-1])
+        noise = float(_largest(power_key, model, fit, items, weight, points))
+    else:
+        moments = np.mean([_covariance(model, fit, items, weight, x) for x in points], axis=0)
+        noise = float(np.linalg.eigvalsh(moments)[-1]) if np.isfinite(moments).all() else np.nan
+    if not math.isfinite(noise):
+        raise FloatingPointError(
+            "the gradients of items are not finite where the Laplace approximation has its draws: "
+            "it reaches beyond the support, where coordinates do not (Transformed)"
+        )
+    return noise
 
 
 @eqx.filter_jit

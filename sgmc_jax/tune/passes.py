@@ -77,8 +77,9 @@ def full_pass(grad: BatchEstimator, centre: Position, data: Data) -> Estimate:
             "data must be batches of one pass, or give an iterator of them as a function without "
             "arguments, got a function of the step, which has no end"
         )
+    resident = passes is None and not isinstance(data, Iterator)
     batches = data if isinstance(data, Iterator) else [data] if passes is None else passes()
-    total, num_items = sum_of_pass(grad, centre, batches)
+    total, num_items = sum_of_pass(grad, centre, batches, resident=resident)
     is_given = lambda x: isinstance(x, Given)
     for given in filter(is_given, jax.tree.leaves(grad, is_leaf=is_given)):
         if given.total != num_items:
@@ -163,9 +164,12 @@ def passes_to_tune(model: Model, data: Data) -> Callable[[], Iterator] | None:
 
 
 def sum_of_pass(
-    grad: BatchEstimator, position: Position, batches: Iterable
+    grad: BatchEstimator, position: Position, batches: Iterable, *, resident: bool = False
 ) -> tuple[Estimate, int]:
-    """The sum over all items of the batches, in double precision, and how many items they are."""
+    """The sum over all items of the batches, in double precision, and how many items they are.
+
+    If `resident`, the one batch is all of the data, a series perhaps, which no part is.
+    """
     total, item, num_items, num_rows = None, [], 0, 0
     for index, batch in enumerate(map(as_batch, batches)):
         if index == 0:
@@ -176,7 +180,8 @@ def sum_of_pass(
         size = leading_axis(batch)
         num_items, num_rows = num_items + size, max(num_rows, size)
         items = jax.tree.map(partial(padded, num_rows=num_rows), batch)
-        part = _full(grad, position, jax.tree.map(jnp.asarray, Shard(items, size, 0, size)))
+        given = items if resident else Shard(items, size, 0, size)
+        part = _full(grad, position, jax.tree.map(jnp.asarray, given))
         part = jax.tree.map(lambda x: np.asarray(x, np.float64), part)
         total = part if total is None else jax.tree.map(np.add, total, part)
     if total is None:

@@ -33,6 +33,7 @@ from sgmc_jax import (
     sgld,
 )
 from sgmc_jax.collective import Shard, as_shard
+from sgmc_jax.gradients.allocation import FunctionAllocation
 from sgmc_jax.random import normal
 from sgmc_jax.random.feistel import permute, random_subset, round_words
 from sgmc_jax.transitions import GeodesicFlow, GradientKick
@@ -420,6 +421,41 @@ def test_a_centre_in_a_wider_dtype_than_the_position(dtype):
         grad = ControlVariate(Minibatch(model, Uniform(5)), jnp.zeros(2), radius=radius)
         run = sample(KEY, sgld(grad, 1e-3), jnp.zeros(2, dtype), jnp.ones((20, 2)), num_steps=3)
         assert run.trace.dtype == dtype and np.all(run.info.finite)
+
+
+def test_a_centre_is_where_differences_know_it():
+    """Rounded as the position is: at c itself the sum is off by N H (c - round(c))."""
+    model, y = FunctionModel(lambda x: 0.0 * x, lambda x, y: -0.5 * (y - x) ** 2), jnp.full(9, 0.3)
+    grad, x = ControlVariate(Minibatch(model, Full()), jnp.float32(0.3)), jnp.bfloat16(0.3)
+    for estate in (grad.init(KEY, x, y), grad.retarget(KEY, grad.init(KEY, x, y), x, y)):
+        value = grad.estimate(KEY, estate, x, y)[0].value
+        np.testing.assert_allclose(np.float32(value), 9 * (0.3 - np.float32(x)), rtol=1e-2)
+
+
+@pytest.mark.parametrize("kind", ["function", "linear"])
+def test_log_likelihoods_of_half_precision_are_summed_in_single(kind):
+    """The sum is about -697, near which numbers of eight bits are four nats apart."""
+    loglik = lambda eta, y: (-0.5 * (y - eta) ** 2).astype(jnp.bfloat16)
+    model, y = LinearModel(lambda x: -0.5 * x @ x, loglik), jnp.full(1001, 1.18)
+    data = jnp.zeros((1001, 1)), y
+    if kind == "function":
+        model = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: loglik(z[0] @ x, z[1]))
+    expected = 1001 * float(loglik(0.0, y[0]))
+    for found in (
+        Minibatch(model, Full()).full(jnp.zeros(1), data).logdensity,
+        model.logdensity(jnp.zeros(1), data),
+    ):
+        assert found.dtype == jnp.float32 and float(found) == pytest.approx(expected, rel=1e-5)
+
+
+def test_counts_of_whole_numbers_are_exact():
+    """Past 2^24, and in double precision past that of the counts' own weights."""
+    count = FunctionAllocation(lambda key, x, item: item).counts
+    ones, many = jnp.ones(3, bool), jnp.array([[2**24, 0], [1, 0], [0, 5]], jnp.int32)
+    assert np.asarray(count(None, many, ones)).tolist() == [2**24 + 1, 5]
+    assert np.asarray(count(None, many, jnp.array([True, False, True]))).tolist() == [2**24, 5]
+    real = count(None, jnp.array([[0.5, 0.0], [1.0, 2.0]]), jnp.ones(2, bool))
+    assert np.asarray(real).tolist() == [1.5, 2.0]
 
 
 class Noisy(Estimator):

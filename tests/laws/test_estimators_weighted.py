@@ -149,6 +149,7 @@ def test_probabilities_are_those_of_the_words():
     assert shares.min() == 1 and shares.sum() == 2**32
     np.testing.assert_allclose(batcher.probabilities, shares / 2**32, rtol=1e-6)
     np.testing.assert_allclose(batcher.probabilities, p / p.sum(), rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(Weighted(2, [1e308, 1e308]).probabilities, [0.5, 0.5])
     alone = Weighted(2, [3.0]).draw(KEY, (), jnp.ones(1))[0]
     assert alone.index.tolist() == [0, 0] and alone.weight.tolist() == [0.5, 0.5]
 
