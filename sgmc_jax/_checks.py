@@ -66,9 +66,10 @@ def positive_pair(name: str, value: Any, parts: str, *, none: bool = True) -> An
     except (TypeError, ValueError):
         wanted = "None or " * none + f"a pair {parts}"
         raise TypeError(f"{name} must be {wanted}, got {shown(value)}") from None
-    for part in (first, second):
+    pair = one_number(name, first), one_number(name, second)
+    for part in (first, second, *pair):  # in their own precision, and in that which is kept
         positive(name, part)
-    return one_number(name, first), one_number(name, second)
+    return pair
 
 
 def one_number(name: str, value: Any) -> Float[Array, ""]:

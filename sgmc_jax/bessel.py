@@ -142,7 +142,7 @@ def _arguments(
 ) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
     """Both in one floating type and shape, NaN where either is out of its range."""
     nu, x = _checks.broadcasting(order=order, argument=argument)
-    dtype = jnp.promote_types(jnp.result_type(nu, x), jnp.float32)
+    dtype = jnp.promote_types(jnp.result_type(nu, x, float), jnp.float32)
     nu, x = nu.astype(dtype), x.astype(dtype)
     nu = jnp.where((nu >= -0.5) & (nu < jnp.inf), nu, jnp.nan)
     x = jnp.where((x >= 0) & (x < jnp.inf), x, jnp.nan)

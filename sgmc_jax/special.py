@@ -60,7 +60,7 @@ def log_rising_factorial(x: ArrayLike, n: ArrayLike) -> Float[Array, "..."]:
         Abramowitz and Stegun (1964), 6.1.41.
     """
     x, n = jnp.broadcast_arrays(*_checks.broadcasting(x=x, n=n))
-    dtype = jnp.promote_types(jnp.result_type(x, n), jnp.float32)
+    dtype = jnp.promote_types(jnp.result_type(x, n, float), jnp.float32)
     x, n = x.astype(dtype), n.astype(dtype)
     # from the smaller one up: log(1 + m / z) would cancel at m near -z
     low, high, step = jnp.where(n < 0, x + n, x), jnp.where(n < 0, x, x + n), jnp.abs(n)
@@ -216,7 +216,7 @@ def softplus_tail(x: ArrayLike, power: ArrayLike) -> Float[Array, "..."]:
         >>> round(float(softplus_tail(0.0, 1.0)), 5)  # log 2
         0.69315
     """
-    x, p = jnp.broadcast_arrays(jnp.asarray(x), jnp.asarray(power))
+    x, p = jnp.broadcast_arrays(*(jnp.asarray(y, jnp.result_type(y, float)) for y in (x, power)))
     c = (p + 1)[..., None]
     value = lambda s: jnp.exp(-c * jax.nn.softplus(s - jnp.log(c)))
     begin, slope = x + jnp.log(c[..., 0]), c[..., 0] * jax.nn.sigmoid(x)

@@ -53,6 +53,7 @@ from sgmc_jax.processes import (
     BetaPrimeProcess,
     BetaProcess,
     GeneralizedGammaProcess,
+    NegativeBinomial,
     OddsBernoulli,
     StableBetaProcess,
     rejection,
@@ -62,6 +63,7 @@ from sgmc_jax.special import (
     exponential_integral,
     incomplete_gamma_tail,
     log_rising_factorial,
+    softplus_tail,
 )
 from sgmc_jax.tune import grid_search, successive_halving
 
@@ -144,6 +146,22 @@ def test_negative_binomials_in_double_precision(k, size, x64):
     """Of few counts, of small sizes, and by saddle points."""
     exact = st.nbinom.logpmf(k, size, 0.3 / 1.3)
     np.testing.assert_allclose(log_negative_binomial(k, size, 0.3), exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-6, 0.3, 1.0, 40.0])
+def test_steps_of_negative_binomials_of_any_size(size):
+    counts, log_theta = NegativeBinomial(size), jnp.log(0.5)
+    for x in (0, 1, 7):
+        exact, found = np.log((x + size) / (x + 1) / 2), counts.log_step(log_theta, jnp.array(x))
+        np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-6)
+
+
+def test_whole_numbers_are_of_the_precision_that_is_set(x64):
+    n = jnp.array([1_000])
+    found = log_rising_factorial(jnp.array(10**6), n)
+    np.testing.assert_allclose(found, special.gammaln(1e6 + 1e3) - special.gammaln(1e6), rtol=1e-12)
+    np.testing.assert_allclose(softplus_tail(0, 1), np.log(2), rtol=1e-12)
+    assert NegativeBinomial(jnp.float16(2.0)).size.dtype == jnp.float32
 
 
 # ------------------------------------------------------------------ measures and counts

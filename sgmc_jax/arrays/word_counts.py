@@ -65,6 +65,8 @@ def compressed_rows(counts: Any, vocabulary: int) -> tuple[np.ndarray, np.ndarra
                 "counts must be (values, columns, row starts) of a compressed sparse matrix, got "
                 f"{len(values)} values, {len(columns)} columns and starts up to {starts[-1]}"
             )
+        if np.any(starts[1:] < starts[:-1]):
+            raise ValueError("counts must have row starts in their order, got some that decrease")
     elif hasattr(counts, "tocsr"):
         sparse = counts.tocsr()
         _check_width(sparse.shape[1], vocabulary)

@@ -261,7 +261,7 @@ class NegativeBinomial(_CountedBySum):
         -1.38629
     """
 
-    size: Float[Array, "..."] = eqx.field(converter=real("size"))
+    size: Float[Array, "..."] = eqx.field(converter=real("size", wide=True))
     below_one = True
 
     def __check_init__(self):
@@ -279,7 +279,11 @@ class NegativeBinomial(_CountedBySum):
     ) -> Float[Array, "..."]:
         """log theta + log((x + r) / (x + 1)), of which the default's difference has no digits."""
         x = jnp.maximum(lower, 0)
-        return log_theta + jnp.log1p((self.size - 1) / (x + 1.0))
+        change = (self.size - 1) / (x + 1.0)
+        # a small size is lost beside the one
+        small = jnp.log(x + self.size) - jnp.log(x + 1.0)
+        ratio = jnp.where(change < -0.5, small, jnp.log1p(jnp.maximum(change, -0.5)))
+        return log_theta + ratio
 
     def log_absent(self, log_theta: Float[Array, "..."]) -> Float[Array, "..."]:
         """r log(1 - theta), without what rounding leaves of the rest."""

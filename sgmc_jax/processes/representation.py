@@ -163,16 +163,18 @@ class OwnSeries(Representation):
 
     def log_tau(self, v: Float[Array, "..."], g: Float[Array, "..."]) -> Float[Array, "..."]:
         g = g if self.own_mass is None else g / self.own_mass
-        return jnp.log(jnp.vectorize(self.own_tau)(v, g))
+        one = lambda v, g: _returned.scalar("tau", self.own_tau(v, g))
+        return jnp.log(jnp.vectorize(one)(v, g))
 
     def sample_v(self, key: Any, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         index = jnp.arange(jnp.zeros(shape, bool).size)
         keys = jax.vmap(jax.random.fold_in, (None, 0))(key, index)
         one = lambda key: _returned.scalar("sample_v", self.own_sample_v(key))
-        return jax.vmap(one)(keys).reshape(shape)
+        drawn = jax.vmap(one)(keys).reshape(shape)
+        return drawn.astype(jnp.promote_types(drawn.dtype, jnp.float32))  # as places add up in it
 
     def logpdf_v(self, v: Float[Array, "*b"]) -> Float[Array, "*b"]:
-        return jnp.vectorize(self.own_logpdf_v)(v)
+        return jnp.vectorize(lambda v: _returned.scalar("logpdf_v", self.own_logpdf_v(v)))(v)
 
 
 class MeasureSeries(Representation):

@@ -67,7 +67,8 @@ class Thinning(MeasureSeries):
         law, a, d = self.law, self.measure.mass, self.measure.discount
         powers = isinstance(self.measure, DiscountedMeasure)
         shift = a if isinstance(self.measure, BetaPrimeProcess) else 0.0
-        x0 = 0.5 if self.measure.bounded else 0.5 / self.measure.concentration
+        least = 1.0 if self.measure.bounded else 0.0
+        x0 = 0.5 / jnp.maximum(self.measure.concentration, least)  # most weights are below 1 / c
         log_share = lambda v: law.logpdf(v) + d * jnp.log(v)  # monotone
         log_most = jnp.maximum(log_share(jnp.finfo(a.dtype).tiny), log_share(x0))
 

@@ -70,6 +70,8 @@ def test_the_position_of_collapsed_gibbs_is_the_topics_mean():
         (COUNTS[0], r"counts must be a matrix.*\(6,\)"),
         ((np.ones(1), np.array([6]), np.array([0, 1])), "counts must be of words 0 to 5, got 6"),
         ((np.ones(2), np.array([1]), np.array([0, 1])), "counts must be .values, columns"),
+        ((np.ones(2), np.arange(2), np.array([0, -1, 2])), "counts must have row starts in"),
+        ((np.ones(2), np.arange(2), np.array([0, 5, 2])), "counts must have row starts in"),
         (np.full((2, V), 1 / V), "counts must be whole numbers, got 0.16"),
         (np.full((2, V), "a"), "counts must be whole numbers, got <U1"),
         (COUNTS * 1j, "counts must be whole numbers, got complex"),

@@ -306,6 +306,18 @@ def test_a_series_of_ones_own(x64):
         own.lift(jax.random.key(0), v)
 
 
+def test_functions_of_ones_own_return_numbers():
+    """Of half precision, as V may be, places would add up no further than some hundreds."""
+    half = lambda key: jax.random.uniform(key, dtype=jnp.bfloat16)
+    own = Representation.from_functions(lambda v, g: v * jnp.exp(-g), half, lambda v: 0.0 * v)
+    v, g = own.points(*jax.random.split(jax.random.key(0)), 400)
+    assert g.dtype == jnp.float32 and jnp.unique(g).size == 400
+    row = Representation.from_functions(lambda v, g: (v * g)[None], half, lambda v: v[None])
+    for call in (lambda: row.log_tau(v, g), lambda: row.logpdf_v(v)):
+        with pytest.raises(TypeError, match="must return one floating number"):
+            call()
+
+
 @pytest.mark.parametrize(
     "make,measure,error,message",
     [
@@ -495,6 +507,12 @@ def test_points_of_thinning_are_as_many_as_there_are_atoms(x64):
 
     found = jax.jit(jax.vmap(atoms))(jax.random.split(jax.random.key(4), 2_000))
     check_mean(found, [atoms_before(made, g, 0) for g in (5.0, 50.0)], 0.1)
+
+
+def test_most_points_of_thinning_have_atoms_where_weights_are_small():
+    made = thinning(BetaProcess(1.0, 100.0))
+    v, g = made.points(*jax.random.split(jax.random.key(0)), 96)
+    assert jnp.sum(made.log_tau(v, g) > -jnp.inf) > 40
 
 
 @pytest.mark.parametrize("name", ["generalized gamma", "beta prime"])

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Int, PyTree, Shaped
 
 from ... import _checks, _tree
@@ -31,7 +30,9 @@ def _num_visited(data: Data) -> int | None:
     """How many items are visited in a sweep of all blocks, as far as that is known."""
     if not isinstance(data, Groups):
         return leading_axis(data)
-    return int(np.sum(data.size)) if _checks.is_concrete(data.size) else None
+    if not _checks.is_concrete(data.size):
+        return None
+    return int(jnp.sum(jnp.asarray(data.size), dtype=float))  # they may be on several processes
 
 
 class HybridSums(NamedTuple):
