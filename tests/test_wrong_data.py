@@ -129,8 +129,8 @@ NUMBERS = [
 lognormal = geometric_ornstein_uhlenbeck
 PAIR = r"prior must be None or a pair \(shape, rate\), got "
 PRIORS = [
-    Case("huge prior", lambda: DirichletProcess(1.0, (1e39, 1.0)), "finite and pos", ValueError),
-    Case("tiny prior", lambda: DirichletProcess(1.0, (1e-46, 1.0)), "finite and pos", ValueError),
+    Case("huge prior", lambda: BetaBernoulli(1.0, prior=(1e39, 1.0)), "finite and pos", ValueError),
+    Case("small prior", lambda: BetaBernoulli(1.0, prior=(1e-46, 1)), "finite and pos", ValueError),
     Case("prior number", lambda: DirichletProcess(1.0, 2.0), PAIR + "2.0"),
     Case("prior triple", lambda: PitmanYor(1.0, 0.1, (1, 2, 3)), PAIR + r"\(1, 2, 3\)"),
     Case("mass prior", lambda: BetaBernoulli(1.0, prior=1.0), PAIR + "1.0"),
