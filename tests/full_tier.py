@@ -41,6 +41,7 @@ SLOW_EXAMPLES = frozenset(
     grid_search
     hybrid_features
     hybrid_hdp
+    hybrid_mixture
     inverse_levy
     kmeans_plus_plus
     mirrored_sgld
@@ -470,23 +471,30 @@ _TESTS = {
         test_untile_undoes_take
     """,
     "guide/test_own_parts.py": """
+        test_a_fault_in_a_part_is_seen
         test_a_fault_in_a_part_is_seen[Torus]
+        test_a_part_composes
         test_a_part_composes[cycle-Torus]
         test_a_part_composes[gibbs-Torus]
         test_a_part_composes[repeat-Torus]
         test_a_part_composes[thin-Torus]
+        test_a_part_has_at_most_fifteen_lines
         test_a_part_has_at_most_fifteen_lines[Torus]
         test_a_part_has_its_law[Augmented]
         test_a_part_has_its_law[Collision]
         test_a_part_has_its_law[Exponential]
         test_a_part_has_its_law[RandomWalk]
         test_a_part_has_its_law[Torus]
+        test_a_step_returns_what_init_returns
         test_a_step_returns_what_init_returns[Torus]
+        test_a_step_returns_what_init_returns_in_double_precision
         test_a_step_returns_what_init_returns_in_double_precision[Torus]
         test_a_step_uses_every_key_once[Collision]
         test_a_step_uses_every_key_once[RandomWalk]
         test_a_step_uses_every_key_once[Torus]
+        test_lines_are_counted
         test_runs_are_pieced_together
+        test_step_sizes_share_one_program
         test_step_sizes_share_one_program[Torus]
     """,
     "laws/test_constrained.py": """
@@ -778,6 +786,7 @@ _TESTS = {
     """,
     "laws/test_transformed.py": """
         test_bijectors_of_others[constraint0]
+        test_jacobians_are_those_of_differentiation[correlation]
         test_jacobians_are_those_of_differentiation[covariance]
         test_the_check_sees_a_weight_that_is_off_by_one
         test_the_laws_are_those_of_the_users_coordinates
@@ -923,6 +932,7 @@ _TESTS = {
         test_an_inverse_of_too_few_iterations_is_seen
         test_envelopes[beta 1]
         test_envelopes[beta 3]
+        test_places_given_weights
         test_places_given_weights[bondesson-beta 3]
         test_points_of_thinning_are_as_many_as_there_are_atoms
         test_points_of_thinning_are_those_with_atoms
@@ -936,9 +946,11 @@ _TESTS = {
         test_tails_of_stable_beta_processes_in_single_precision[0.9-1.0]
         test_the_inverse_of_the_tail[beta 3]
         test_the_inverse_of_the_tail[gamma 300]
+        test_the_number_and_the_mass_above_a_level
         test_the_number_and_the_mass_above_a_level[bondesson-beta 3]
         test_the_number_and_the_mass_above_a_level[rejection-gamma]
         test_the_number_and_the_mass_above_a_level[thinning-beta 3]
+        test_v_has_its_density
         test_v_has_its_density[bondesson-beta 3]
         test_v_has_its_density[thinning-beta 3]
     """,
@@ -1193,6 +1205,7 @@ _TESTS = {
         test_positions_and_data_of_other_precisions
     """,
     "test_tune_decay.py": """
+        test_each_goes_on_where_the_last_stopped
         test_the_best_of_the_table_is_frozen
     """,
     "test_tune_default.py": """

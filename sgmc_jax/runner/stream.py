@@ -108,8 +108,10 @@ class Stream:
         (known, reading), asked = self.ahead or (None, None), num
         if reading is not None:
             wait([reading])
-        ready = reading is not None and known == (start, length)
-        made, batches = reading.result() if ready else self.read(start, num, length)
+        if reading is not None and known == (start, length):
+            made, batches = reading.result()
+        else:
+            made, batches = self.read(start, num, length)
         num = min(num, made)
         begin, self.ahead = start + num, None
         more = min(asked, self.end - begin)

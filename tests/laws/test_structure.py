@@ -228,7 +228,7 @@ def test_chains_share_batches_only_when_asked(case: Case):
 BLOCKS_IN_TURN = {"warm_mixture", "asynchronous_mixture"}
 
 
-@cases(fast=lambda i, case: i % 16 == 1 and not case.heavy)
+@cases(fast=lambda i, case: i % 32 == 1 and not case.heavy)
 def test_a_step_uses_every_key_once(case: Case, monkeypatch):
     """And is the step that is compiled."""
     used = record_keys(monkeypatch)
