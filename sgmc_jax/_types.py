@@ -90,7 +90,8 @@ class Kernel(eqx.Module):
     attributes below, which a subclass sets or makes fields of its own, and on its info `SlotInfo`.
 
     Attributes:
-        capacity: the number of slots, for a kernel of states whose arrays have slots; or `None`.
+        capacity: the number of slots, for a kernel of states whose arrays have slots; or `None`. It
+            is a field, in place of which a larger number is put as slots are added.
         blocks: the number of blocks of items that it works in; or `None`.
         streams: whether the data of a step may be a batch that stands for more.
         keeps_weights: whether the weights of features or clusters are part of its chain (`True`) or

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PyTree
 from . import _checks, _returned, _tree
 from ._functions import as_function, must_take
 from ._types import Position
+from .arrays import real_array
 
 _TOLERANCE = 1e-4  # of the length of a position: its rounding errors
 
@@ -162,8 +163,7 @@ class Ball(ConvexSet):
 
 def _norm(x: PyTree) -> Float[Array, ""]:
     """The length of a vector; a square of 256 would be infinite in float16."""
-    wide = lambda leaf: leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32))
-    return optax.tree.norm(jax.tree.map(wide, x))
+    return optax.tree.norm(jax.tree.map(real_array, x))
 
 
 class FunctionSet(ConvexSet):

@@ -636,7 +636,6 @@ _TESTS = {
         test_a_coordinate_that_rounds_to_zero_goes_on
         test_a_covariance_in_the_units_of_the_position_is_seen
         test_means_of_a_dirichlet_posterior_are_exact_from_batches
-        test_the_bias_is_of_order_one
         test_the_covariance_is_one_of_dual_coordinates[False]
         test_the_covariance_is_one_of_dual_coordinates[True]
         test_the_noise_of_counts_is_subtracted[estimated]

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .. import _returned
 from .._types import Kernel, Position
 
 
@@ -23,8 +24,8 @@ def with_position(state: Any, position: Position) -> Any:
 
 def alike(one: Position, other: Position) -> bool:
     """Whether two positions have the same structure, shapes and dtypes."""
-    kinds = [[(jnp.shape(x), jnp.result_type(x)) for x in jax.tree.leaves(p)] for p in (one, other)]
-    return jax.tree.structure(one) == jax.tree.structure(other) and kinds[0] == kinds[1]
+    dtypes = [[jnp.result_type(x) for x in jax.tree.leaves(each)] for each in (one, other)]
+    return _returned.same_form(one, other) and dtypes[0] == dtypes[1]
 
 
 def mean_weight(weights: Iterable[Float[Array, "..."] | None]) -> Float[Array, "..."] | None:

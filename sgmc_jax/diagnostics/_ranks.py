@@ -59,9 +59,8 @@ def near_zero(x: Any, num_axes: int) -> Any:
     if not whole and not rounded:
         return x
     first = (slice(0, 1),) * num_axes
-    if not is_concrete(x):  # of 32 bits at most, and wide enough for a difference
-        x = x.astype(jnp.promote_types(x.dtype, jnp.int32))
-        return x - x[first]
+    if not is_concrete(x):
+        return x.astype(float)  # a difference of whole numbers might wrap around
     x = np.asarray(x, np.float64)
     return x - np.where(np.isfinite(x[first]), x[first], 0.0)
 

@@ -85,7 +85,7 @@ class FunctionAllocation(Allocation):
 
     Args:
         allocate: `(key, position, item) -> counts`, shaped like the position: a draw of what one
-            item adds to the shapes, given the position. Whole numbers are summed without rounding.
+            item adds to the shapes, given the position. Sums of whole numbers are exact up to 2^24.
     """
 
     allocate: Callable = eqx.field(converter=function_of("allocate", "key", "position", "item"))
@@ -101,16 +101,8 @@ class FunctionAllocation(Allocation):
     def counts(
         self, items: PyTree, allocations: PyTree, weight: Float[Array, " n"] | Bool[Array, " n"]
     ) -> PyTree:
-        whole = weight.dtype == jnp.bool_
-        weight = weight.astype(jnp.int32 if whole else jnp.result_type(weight, jnp.float32))
-
-        def total(z: Array) -> Array:
-            if whole and jnp.issubdtype(z.dtype, jnp.integer):  # 2^24 and one is 2^24 in float32
-                return jnp.tensordot(weight, z.astype(jnp.int32), 1)
-            real = weight.astype(jnp.result_type(weight, jnp.float32))
-            return weighted_sum(real, z.astype(real.dtype))
-
-        return jax.tree.map(total, allocations)
+        weight = weight.astype(jnp.result_type(weight, jnp.float32))
+        return jax.tree.map(lambda z: weighted_sum(weight, z.astype(weight.dtype)), allocations)
 
 
 def as_allocation(allocate: Allocation | Callable) -> Allocation:

@@ -214,8 +214,11 @@ def test_a_kernel_without_slots_before_one_that_has_some(before, x64):
 
 def test_labels_before_a_mixture():
     kernel = cycle(idle(), mixture(hybrid_mixture, blocks=2)(4))
-    run = sample(KEY, kernel, np.zeros(NUM, np.int32), X, num_steps=2)
-    assert run.trace.local["assignment"].shape == (2, NUM)
+    labels = np.arange(NUM) % 2
+    starts = labels, Dist({}, {"assignment": labels})
+    runs = [sample(KEY, kernel, start, X, num_steps=6).trace.local for start in starts]
+    assert np.array_equal(*(run["assignment"] for run in runs))
+    assert (np.diff(runs[0]["assignment"], axis=0) != 0).any()
 
 
 @pytest.mark.filterwarnings("ignore:A JAX array is being set as static")

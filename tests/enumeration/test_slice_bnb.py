@@ -159,6 +159,12 @@ def test_all_partitions():
 
 
 @full
+@pytest.mark.optimised
+def test_all_partitions_as_slots_are_added():
+    check(sliced(capacity=16), num_steps=344, burn_in=24, tolerance=0.06)
+
+
+@full
 def test_all_partitions_in_many_steps():
     check(sliced())
 

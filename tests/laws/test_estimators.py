@@ -33,7 +33,6 @@ from sgmc_jax import (
     sgld,
 )
 from sgmc_jax.collective import Shard, as_shard
-from sgmc_jax.gradients.allocation import FunctionAllocation
 from sgmc_jax.random import normal
 from sgmc_jax.random.feistel import permute, random_subset, round_words
 from sgmc_jax.transitions import GeodesicFlow, GradientKick
@@ -446,16 +445,6 @@ def test_log_likelihoods_of_half_precision_are_summed_in_single(kind):
         model.logdensity(jnp.zeros(1), data),
     ):
         assert found.dtype == jnp.float32 and float(found) == pytest.approx(expected, rel=1e-5)
-
-
-def test_counts_of_whole_numbers_are_exact():
-    """Past 2^24, and in double precision past that of the counts' own weights."""
-    count = FunctionAllocation(lambda key, x, item: item).counts
-    ones, many = jnp.ones(3, bool), jnp.array([[2**24, 0], [1, 0], [0, 5]], jnp.int32)
-    assert np.asarray(count(None, many, ones)).tolist() == [2**24 + 1, 5]
-    assert np.asarray(count(None, many, jnp.array([True, False, True]))).tolist() == [2**24, 5]
-    real = count(None, jnp.array([[0.5, 0.0], [1.0, 2.0]]), jnp.ones(2, bool))
-    assert np.asarray(real).tolist() == [1.5, 2.0]
 
 
 class Noisy(Estimator):
