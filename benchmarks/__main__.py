@@ -50,6 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.all_cores and hasattr(os, "sched_setaffinity"):
         # one core, so that CPU time is not spent on threads that wait for each other
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    importlib.import_module("sgmc_jax")  # tells XLA how to compile, which JAX must not have begun
     scale, rounds = _QUICK if options.quick else _WHOLE
     report = [_INTRO.format(arguments=_spelled(options), rounds=rounds, **_where())]
     print(report[0], flush=True)

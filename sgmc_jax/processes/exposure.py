@@ -18,9 +18,10 @@ def exposure(measure: RateMeasure, counts: Any, num_items: Any) -> Float[Array, 
 
     By the trapezoid rule in s, which is log theta, or its log odds where weights are below 1. The
     integrand is analytic for |Im s| < pi / 2, so that with nodes on all of the line the rule has a
-    relative error of e^(-pi^2 / step), and a step is some 0.2. Nodes reach from where n theta is
-    small to where atoms are rare. Before them the integrand is proportional to e^((1 - d) s), with
-    the discount d, and after them to e^(-(c + d) s) if it is not 0: two geometric series.
+    relative error of e^(-pi^2 / step), and a step is some 0.2. Nodes reach from where n theta, or
+    -n log h(0 | theta), is small to where atoms are rare. Before them the integrand is proportional
+    to e^((1 - d) s), with the discount d, and after them to e^(-(c + d) s) if it is not 0: two
+    geometric series.
 
     Args:
         measure: nu, of any kind whose density falls like a power at both ends, or faster above.
@@ -37,6 +38,9 @@ def exposure(measure: RateMeasure, counts: Any, num_items: Any) -> Float[Array, 
     """
     c = measure.concentration
     low = -_FAR - jnp.log(num_items * jnp.maximum(c, 1))
+    # counts of a large mean are seldom 0 but at far smaller weights
+    mean = -counts.log_absent(measure.log_weight(low)) / jnp.exp(low)
+    low = low - jnp.log(jnp.where(mean > 1, mean, 1))
     high = _FAR - jnp.log(jnp.minimum(c, 1))
     step = (high - low) / (_NODES - 1)
     s = low + step * jnp.arange(_NODES)

@@ -182,6 +182,15 @@ def test_the_expected_number_of_a_small_concentration():
     np.testing.assert_allclose(exposure(BetaProcess(1.3, c), Bernoulli(), 3), exact, rtol=1e-5)
 
 
+@pytest.mark.parametrize("size", [1e3, 1e9, 1e20])
+@pytest.mark.parametrize("num", [1, 1_000])
+def test_the_expected_number_of_counts_of_a_large_mean(size, num):
+    """The nodes begin where the counts may be 0, which is far below 1 / n."""
+    exact = 1.3 * 0.7 * (digamma(0.7 + num * size) - digamma(0.7))
+    found = exposure(BetaProcess(1.3, 0.7), NegativeBinomial(size), num)
+    np.testing.assert_allclose(found, exact, rtol=2e-5)
+
+
 def test_an_entry_at_its_most_has_no_pair_above():
     uniform = jnp.array([0.2, 0.7])  # up, and down
     assert TWICE.lower(jnp.array([2, 2]), uniform)[0].tolist() == [-1, 1]
