@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+from collections.abc import Iterable
 from pathlib import Path
 
 _SUITES = (
@@ -58,13 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
         for table in run_suite(name, scale, rounds):
             print(table, flush=True)
             report.append(str(table))
-        if options.out:  # what is known so far
-            Path(options.out).write_text("\n".join(report))
+            if options.out:  # what is known so far
+                Path(options.out).write_text("\n".join(report))
     return 0
 
 
-def run_suite(name: str, scale: float, rounds: int, **sizes: int) -> list:
-    """The tables of one suite."""
+def run_suite(name: str, scale: float, rounds: int, **sizes: int) -> Iterable:
+    """The tables of one suite; of several, one after the other."""
     if name not in _SUITES:
         raise ValueError(f"suite must be one of {', '.join(_SUITES)}, got {name!r}")
     return importlib.import_module(f".suite_{name}", __package__).run(scale, rounds, **sizes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -24,10 +24,12 @@ _CLASSIC = {10: 0.88, 100: 0.91}
 _CONTROL_VARIATE = 1.15
 
 
-def run(scale: float, rounds: int, num_items: int = 100_000, batch_size: int = 1000) -> list[Table]:
+def run(
+    scale: float, rounds: int, num_items: int = 100_000, batch_size: int = 1000
+) -> Iterator[Table]:
     """One table for each dimension."""
     steps = {10: max(20, int(20_000 * scale)), 100: max(20, int(6_000 * scale))}
-    return [_table(d, steps[d], rounds, num_items, batch_size) for d in (10, 100)]
+    yield from (_table(d, steps[d], rounds, num_items, batch_size) for d in (10, 100))
 
 
 def _table(dim: int, num_steps: int, rounds: int, num_items: int, batch_size: int) -> Table:

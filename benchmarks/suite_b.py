@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -20,14 +20,15 @@ _DIMS = 10, 100
 _OWN, _SHARED = 1.1, 1.2
 
 
-def run(scale: float, rounds: int, num_items: int = 100_000, batch_size: int = 1000) -> list[Table]:
+def run(
+    scale: float, rounds: int, num_items: int = 100_000, batch_size: int = 1000
+) -> Iterator[Table]:
     """One table for each number of chains, and one of a larger model."""
     small, large = (logistic_data(num_items, dim) for dim in _DIMS)
     sizes = [(16, small), (128, small), (1024, small), (16, large)]
-    return [
-        _table(chains, max(10, int(50_000 * scale) // chains), rounds, data, batch_size)
-        for chains, data in sizes
-    ]
+    for chains, data in sizes:
+        num_steps = max(10, int(50_000 * scale) // chains)
+        yield _table(chains, num_steps, rounds, data, batch_size)
 
 
 def _table(chains: int, num_steps: int, rounds: int, data: tuple, batch_size: int) -> Table:

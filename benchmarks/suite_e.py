@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import jax
 
 from experiments.sgmcmc_review.table2 import HEADER, SIZES, Size, lines
@@ -16,24 +18,25 @@ _RATIO, _WIDTH, _SHIFT = map(HEADER.index, ("ratio to NUTS", "variance, ratio", 
 _LOG_LOSS = HEADER.index("log-loss")
 
 
-def run(scale: float, rounds: int) -> list[Table]:
+def run(scale: float, rounds: int) -> Iterator[Table]:
     """A table for each dimension; at a small scale the smaller one, with a tenth of the items."""
     size = SIZES[scale >= 1]
     dims = _DIMS if scale >= 1 else _DIMS[:1]
     fewer = tuple(max(100, int(steps * scale)) for steps in size.steps)
-    return [_table(dim, size._replace(steps=fewer)) for dim in dims]
+    yield from (_table(dim, size._replace(steps=fewer)) for dim in dims)
 
 
 def _table(dim: int, size: Size) -> Table:
     rows = []
     for row in lines(jax.random.key(0), dim, size):
         rows.append([*row, *_met(row, rows[0] if rows else row)])
+        print(" | ".join(rows[-1]), flush=True)
     note = (
-        "One run, each sampler with the settings that successive halving chose; 16 chains with "
-        "batches of their own, NUTS of blackjax with its adaptation in its seconds. The ratio to "
-        "NUTS, which the bar is for, leaves out the tuner's seconds and the steps before those "
-        "that are kept, a tenth of these, or as many where no control variates are; that of all "
-        f"seconds counts both. The log-loss of all may be {_LOSS} above that of NUTS."
+        "One run, each sampler with the settings that successive halving chose; 16 chains, with "
+        "batches of their own; one of NUTS, blackjax's, with its adaptation in its seconds. The "
+        "ratio to NUTS, which the bar is for, leaves out the tuner's seconds and the steps before "
+        "those that are kept, a tenth of these, or as many where no control variates are; that of "
+        f"all seconds counts both. The log-loss of all may be {_LOSS} above that of NUTS."
     )
     title = f"E. Logistic regression, d={dim}, N={size.items:,}: effective samples"
     return Table(title, note, [*HEADER, "bar", "met"], rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -22,9 +23,10 @@ _STEPS = 1_000
 _TOPICS, _VOCABULARY, _DOCUMENTS, _BATCH, _WORDS = 50, 10_000, 2_000, 100, 60
 
 
-def run(scale: float, rounds: int) -> list[Table]:
+def run(scale: float, rounds: int) -> Iterator[Table]:
     """Two tables."""
-    return [_frames(scale, rounds), _admixture(scale, rounds)]
+    yield _frames(scale, rounds)
+    yield _admixture(scale, rounds)
 
 
 def _frames(scale: float, rounds: int) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -83,15 +83,13 @@ def mixture(row: Row, seed: int = 0) -> Mixture:
     return Mixture(items[:n], labels[:n], items[n:])
 
 
-def run(scale: float, rounds: int) -> list[Table]:
+def run(scale: float, rounds: int) -> Iterator[Table]:
     """Two tables for each data set, but for the last, which has no bar on its solution."""
     rows = ROWS if scale == 1 else [row._replace(num_items=row.num_items // 20) for row in ROWS[:1]]
-    tables = []
     for row in rows:
-        tables.append(_sweeps(row, rounds))
+        yield _sweeps(row, rounds)
         if row.seconds < np.inf:
-            tables.append(_solutions(row))
-    return tables
+            yield _solutions(row)
 
 
 def _freedom(row: Row) -> tuple[float, float]:

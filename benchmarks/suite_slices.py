@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -32,7 +33,7 @@ _BAR = 3.0  # times the products
 _STICK_STEPS, _SLOTS, _STICK_SECONDS = 500, 64, 5.0
 
 
-def run(scale: float, rounds: int) -> list[Table]:
+def run(scale: float, rounds: int) -> Iterator[Table]:
     """Two tables; a million items on a GPU only."""
     sizes = _SIZES if jax.default_backend() == "gpu" else _SIZES[:2]
     cases, lines = {}, []
@@ -48,8 +49,8 @@ def run(scale: float, rounds: int) -> list[Table]:
         "before and after, theirs with features, and the statistics. Blocks of "
         f"{sizes[0] // num_blocks(sizes[0])} items."
     )
-    sweeps = compare("Slices. A sweep", note, "ms", "sweep", race(cases, rounds), lines)
-    return [sweeps, _late_sticks(rounds)]
+    yield compare("Slices. A sweep", note, "ms", "sweep", race(cases, rounds), lines)
+    yield _late_sticks(rounds)
 
 
 def _late_sticks(rounds: int) -> Table:

@@ -6,7 +6,7 @@ The corpus is `reuters395.npz` in the folder SGMC_JAX_DATA, compressed rows of c
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,12 +38,13 @@ class Size(NamedTuple):
     thin: int
 
 
-def run(scale: float, rounds: int, topics: int = 0) -> list[Table]:
+def run(scale: float, rounds: int, topics: int = 0) -> Iterator[Table]:
     """A table for each number of topics, and one without any; `topics` asks for one number only."""
     size = Size(max(5, int(500 * scale)), max(1, int(20 * scale)))
     seeds = min(rounds, _SEEDS)
-    tables = [_table(k, size, seeds) for k in ([topics] if topics else [20, 50])]
-    return tables if topics else [*tables, _hdp_table(size, seeds)]
+    yield from (_table(k, size, seeds) for k in ([topics] if topics else [20, 50]))
+    if not topics:
+        yield _hdp_table(size, seeds)
 
 
 def reuters() -> tuple[tuple[np.ndarray, ...], int] | None:

@@ -42,7 +42,8 @@ from sgmc_jax.models import (
 )
 from sgmc_jax.models._labels import log_probability
 from sgmc_jax.models.spherical import UnitVectors
-from sgmc_jax.runner.stream import Stream, open_data, padded, passes_of
+from sgmc_jax.runner.passes import passes_of
+from sgmc_jax.runner.stream import Stream, open_data, padded
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
 KEY = jax.random.key(0)

@@ -45,13 +45,13 @@ class Size(NamedTuple):
     items: int
     steps: tuple[int, int]  # of each chain, without and with control variates
     pilot: int  # steps of four chains that the tuner may take, of all settings of a column
-    passes: int  # steps with all of the data
+    passes: int  # steps of each chain with all of the data
     nuts: tuple[int, int]  # to adapt, to keep
 
 
 SIZES = {
-    False: Size((10, 20), 10_000, (2_000, 2_000), 10_000, 300, (300, 500)),
-    True: Size((10, 50, 100), 100_000, (4_000, 12_000), 40_000, 2_400, (500, 1_000)),
+    False: Size((10, 20), 10_000, (2_000, 2_000), 10_000, 75, (300, 500)),
+    True: Size((10, 50, 100), 100_000, (4_000, 12_000), 40_000, 600, (500, 1_000)),
 }
 
 
@@ -162,7 +162,7 @@ def tuned(key: Any, problem: Problem, column: Column, size: Size) -> Draws:
     setting = ", ".join(f"{WORDS[k]} = {v:.2g}" for k, v in found.setting.items())
     steps = size.steps[column.mixes]
     inside = in_the_grid(found.setting, column.grid)
-    args = key, problem, found.kernel, steps, CHAINS, setting, tuning, inside
+    args = key, problem, found.kernel, steps, setting, tuning, inside
     return drawn(*args, soon=column.mixes)
 
 
@@ -177,7 +177,6 @@ def drawn(
     problem: Problem,
     kernel: Kernel,
     steps: int,
-    chains: int,
     setting: str,
     tuning: float = 0.0,
     inside: str = "",
@@ -186,7 +185,7 @@ def drawn(
     """Draws and their processor seconds once all is compiled, after a tenth as many from the mode;
     or, of a chain that does not soon forget it, after as many."""
     before = steps // 10 if soon else steps
-    go = partial(sample, key, kernel, data=problem.data, num_chains=chains, chunk=steps)
+    go = partial(sample, key, kernel, data=problem.data, num_chains=CHAINS, chunk=steps)
     first = go(position=problem.fit.mode, num_steps=before, position_axis=None)
     run, seconds = clocked(go, first, steps)
     return Draws(run.trace, setting, tuning, seconds, seconds * before / steps, inside)
@@ -278,7 +277,7 @@ def lines(key: Any, dim: int, size: Size) -> Iterator[list[str]]:
     h = min(0.5, 1.2 * dim**-0.25)
     exact = hmc(Minibatch(MODEL, Full()), h, 4, space=fit.space)
     package("blackjax")  # or nothing at all: all ratios are to it
-    reference = drawn(next(keys), problem, exact, size.passes, 4, f"h = {h:.2g}, L = 4")
+    reference = drawn(next(keys), problem, exact, size.passes, f"h = {h:.2g}, L = 4")
     peer = nuts(next(keys), problem, *size.nuts)
     slow = float(np.min(ess(peer.trace))) / peer.seconds
     judged = (reference.trace, slow, problem)
@@ -287,7 +286,7 @@ def lines(key: Any, dim: int, size: Size) -> Iterator[list[str]]:
     for name, column in columns(next(keys), problem).items():
         yield line(name, tuned(next(keys), problem, column, size), *judged)
     ula = sgld(Minibatch(MODEL, Full()), 0.3, space=Euclidean(cholesky=fit.space.cholesky))
-    full = drawn(next(keys), problem, ula, size.passes, 4, "h = 0.3")
+    full = drawn(next(keys), problem, ula, size.passes, "h = 0.3")
     yield line("ULA, whitened", full, *judged)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
+import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Lock
 from typing import Any
@@ -21,6 +21,7 @@ from .._types import Kernel
 from ..checkpoint import contents, fingerprint, shapes
 from ..collective import Shard, leading_axis
 from ..contract import Contract
+from .passes import endless, passes_of
 
 _STREAM_BYTES = 16 * 2**20
 _MAX_BATCHES = 64
@@ -148,7 +149,8 @@ class Stream:
             # at once: a reader may fill the same array again
             stacked = self._put(stacked, batch, i, length)
         repeat = lambda x: np.concatenate([x[:num], np.repeat(x[num - 1 : num], length - num, 0)])
-        items = jax.tree.map(lambda x: jnp.asarray(x if num == length else repeat(x)), stacked)
+        # which on a CPU takes what is aligned as it is
+        items = jax.tree.map(lambda x: jax.device_put(x if num == length else repeat(x)), stacked)
         if np.all(sizes == self.num_items) and self.num_rows == self.num_items:
             return num, items
         return num, Shard(items, sizes, 0 * sizes, sizes)
@@ -158,7 +160,7 @@ class Stream:
         rows, leaves = self.num_rows, [np.asarray(x) for x in jax.tree.leaves(batch)]
         if stacked is None:
             stacked = batch
-            held = [np.empty((length, rows, *x.shape[1:]), x.dtype) for x in leaves]
+            held = [_aligned((length, rows, *x.shape[1:]), x.dtype) for x in leaves]
         else:
             held = jax.tree.leaves(stacked)
             if held and held[0].shape[1] < rows:  # copies of each one's first item, as `padded`
@@ -169,6 +171,14 @@ class Stream:
 
     def _next(self, index: int) -> PyTree:
         return as_batch(next(self.iterator) if self.function is None else self.function(index))
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An array without values, at a multiple of 64 bytes."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def _without(num: int, batches: PyTree) -> PyTree:
@@ -284,60 +294,10 @@ def open_data(data: Any, start: int, num_steps: int) -> Resident | Stream:
     end = start + num_steps
     passes = passes_of(data)
     if passes is not None:
-        return Stream(_endless(passes), start, end, of_passes=True)
+        return Stream(endless(passes), start, end, of_passes=True)
     if callable(data):
         must_take(data, "data", ("step",))
         return Stream(data, start, end)
     if isinstance(data, Iterator):
         return Stream(data, start, end)
     return Resident(data)
-
-
-def passes_of(data: Any) -> Callable[[], Iterator] | None:
-    """What gives an iterator over the batches for each pass, or `None` if the data is no such.
-
-    It is a function that needs no arguments, or a loader: what may be iterated over again, and is
-    neither an array nor a pytree of arrays.
-    """
-    if callable(data):
-        return (lambda: _begun(data())) if _needs_nothing(data) else None
-    return (lambda: iter(data)) if _is_loader(data) else None
-
-
-def _is_loader(data: Any) -> bool:
-    if not isinstance(data, Iterable) or isinstance(data, Iterator | Sequence | Set | Mapping):
-        return False
-    is_array = hasattr(data, "shape") or hasattr(data, "dtype")
-    return not is_array and jax.tree_util.treedef_is_leaf(jax.tree.structure(data))
-
-
-def _begun(batches: Any) -> Iterator:
-    if not isinstance(batches, Iterator) and not _is_loader(batches):
-        raise TypeError(
-            "data must give an iterator of batches for each pass, as a function that needs no "
-            f"arguments, got {type(batches).__name__}: a function of the step needs one"
-        )
-    return iter(batches)
-
-
-def _needs_nothing(function: Callable) -> bool:
-    """Whether it can be called without arguments, as far as is known, and names those it takes."""
-    try:
-        signature = inspect.signature(function)
-    except ValueError:  # of some that are written in C
-        return False
-    each = signature.parameters.values()
-    return all(x.default is not x.empty or x.kind is x.VAR_KEYWORD for x in each)
-
-
-def _endless(passes: Callable[[], Iterator]) -> Iterator:
-    """Pass after pass."""
-    while True:
-        number = -1
-        for number, batch in enumerate(passes()):  # noqa: B007
-            yield batch
-        if number < 0:
-            raise ValueError(
-                "data must have batches in every pass, got one without any: give a function that "
-                "makes a new iterator each time"
-            )

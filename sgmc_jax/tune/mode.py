@@ -21,7 +21,8 @@ from ..batching import Batcher, Full, Given
 from ..collective import as_shard, leading_axis
 from ..gradients import Minibatch
 from ..model import Model
-from ..runner.stream import Stream, open_data, passes_of, resident
+from ..runner.passes import passes_of
+from ..runner.stream import Stream, open_data, resident
 from .passes import mode_of_passes
 
 

@@ -20,7 +20,8 @@ from ..batching import Given
 from ..collective import Shard, leading_axis
 from ..gradients import Minibatch
 from ..model import Model
-from ..runner.stream import as_batch, check_like, of_one_item, padded, passes_of
+from ..runner.passes import passes_of
+from ..runner.stream import as_batch, check_like, of_one_item, padded
 from .curvature import ENOUGH
 
 _TRIALS = 12  # of a step's length

@@ -17,7 +17,7 @@ from .._functions import must_take
 from .._types import Data, Kernel, Position
 from ..combinators import require_kernel
 from ..model import Model
-from ..runner.stream import passes_of
+from ..runner.passes import passes_of
 from .arms import Setting, Tuned
 from .curvature import num_items
 from .judge import as_judge
