@@ -146,8 +146,8 @@ class Kernel(eqx.Module):
 
     def made_with(self) -> PyTree:
         """What of the kernel a state was made with: where it is another one, or the data are, a run
-        that goes on takes over the position alone."""
-        return self
+        that goes on takes over the position alone. The number of slots changes no chain."""
+        return self.resize(1)
 
     def resize(self, capacity: int) -> Kernel:
         """The kernel with `capacity` slots, or as it is if it has none."""

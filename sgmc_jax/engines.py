@@ -40,6 +40,10 @@ class Engine(eqx.Module):
         """Values with a leading axis over shards, each laid where its shard is."""
         return jax.tree.map(jnp.asarray, tree)
 
+    def everywhere(self, tree: PyTree) -> PyTree:
+        """Values that are the same for all shards, laid where each shard finds them."""
+        return tree
+
     def fetch(self, tree: PyTree, axis: int | None) -> PyTree:
         """Results on the host: all shards joined along `axis`, or the first's if they agree."""
         if axis is None:
@@ -218,6 +222,23 @@ class ShardMap(Engine):
         def leaf(x: Any) -> jax.Array:
             if isinstance(x, jax.Array) and not x.is_fully_addressable:
                 return jax.jit(lambda x: x, out_shardings=sharding)(x)
+            x = np.asarray(x)
+            return jax.make_array_from_callback(x.shape, sharding, lambda index: x[index])
+
+        return jax.tree.map(leaf, tree)
+
+    def everywhere(self, tree: PyTree) -> PyTree:
+        # JAX takes an array to all devices by itself, in each call, unless somebody has put it on
+        # one; of several processes each has it on its own
+        sharding = NamedSharding(self.mesh, PartitionSpec())
+
+        def leaf(x: Any) -> Any:
+            if not isinstance(x, jax.Array | np.ndarray) or isinstance(x, jax.core.Tracer):
+                return x
+            if not getattr(x, "is_fully_addressable", True):
+                return x
+            if len(self.processes) == 1:
+                return jax.device_put(x, sharding)
             x = np.asarray(x)
             return jax.make_array_from_callback(x.shape, sharding, lambda index: x[index])
 

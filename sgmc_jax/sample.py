@@ -222,11 +222,11 @@ def sample(
         comm=Collective() if size is None else engine.comm,  # type: ignore[union-attr]
     )
     number, prints = start.num_chains, {}
+    layout = Layout(engine, over, number, kernel_axis == 0, plan.has_slots, chains_at_once)
     if checkpoint is not None or processes.several:
         settings = plan.settings | {"num_chains": str(number), "burn_in": str(burn_in)}
         prints = identity_of_run(roots, kernel, (record, reduce), start, source, settings)
-        processes.require_same(prints, int(num_steps), chunk, on_error, checkpoint is None)
-    layout = Layout(engine, over, number, kernel_axis == 0, plan.has_slots, chains_at_once)
+        processes.require_same(prints, int(num_steps), chunk, on_error, not checkpoint, layout.form)
     made_with = MadeWith(kernel.made_with(), None if plan.streamed else as_arrays(data))
     chains = Chains(kernel, plan, layout, source.first, roots, contract.capacity)
     chains.start(start, source.first, made_with)

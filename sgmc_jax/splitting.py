@@ -24,6 +24,7 @@ from .transitions.word import (
     auxiliaries,
     carries,
     check_noise,
+    check_start,
     check_word,
     estimate_keys,
     num_estimates,
@@ -152,6 +153,7 @@ class Splitting(Kernel):
         self.word = word
         self.pieces = {letter: pieces[letter] for letter in sorted(set(word))}
         self.step_size = _checks.as_schedule("step_size", step_size)
+        _checks.positive("step_size", self.step_size)  # also in the precision that is kept
         self.space = Euclidean() if space is None else as_space(space)
         self.grad = told_to(self.pieces, grad, self.space)
         self.temperature = _checks.as_schedule("temperature", temperature)
@@ -168,7 +170,7 @@ class Splitting(Kernel):
         _checks.real_position(position)
         position, keys = _tree.strong(position), as_keys(key)
         count = jnp.asarray(0 if keys.count is None else keys.count, jnp.int32)
-        init_key, momentum_key = jax.random.split(keys.noise)
+        init_key, momentum_key, gradient_key = jax.random.split(keys.noise, 3)
         momentum = temperature = None
         if any(piece.uses_momentum for piece in self.pieces.values()):
             temperature = self._temperature(count)
@@ -176,7 +178,7 @@ class Splitting(Kernel):
         auxiliary = auxiliaries(self.pieces, position)
         estimator = self.grad.init(init_key, position, data)
         state = SplittingState(position, momentum, auxiliary, None, estimator, count, temperature)
-        return self._with_gradient(keys, state, data)
+        return self._with_gradient(keys._replace(noise=gradient_key), state, data)
 
     def refresh(self, key: Key, state: SplittingState, data: Data) -> SplittingState:
         # on a flat space the law of a momentum does not know the position; else it is tangent there
@@ -301,11 +303,8 @@ class Splitting(Kernel):
         _checks.real_position(position)
         _check_first(step_size=self.step_size, temperature=self.temperature)
         self.space.check(position)
-        first = jnp.zeros((), jnp.int32)
-        h = _checks.scheduled("step_size", self.step_size, first)
-        for letter, piece in self.pieces.items():
-            piece.check_position(position)
-            piece.at(first).check_start(position, h / self.word.count(letter))
+        h = _checks.scheduled("step_size", self.step_size, jnp.zeros((), jnp.int32))
+        check_start(self.word, self.pieces, position, h)
         self.grad.check(position, data)
 
     def _estimate(

@@ -406,6 +406,16 @@ def test_a_chunk_that_fills_its_buffers_is_made_again_whole(chunk, monkeypatch):
     assert np.array_equal(few.info.active, many.info.active)
 
 
+@pytest.mark.parametrize("capacity", [4, 32, 64])
+def test_another_capacity_changes_no_chain(capacity):
+    """A run goes on under it bit for bit, and with as many slots as are asked for."""
+    first = sample(KEY, BirthAndDeath(32), None, X, num_steps=30)
+    alone = sample(KEY, BirthAndDeath(32), first, X, num_steps=30)
+    other = sample(KEY, BirthAndDeath(capacity), first, X, num_steps=30)
+    assert np.array_equal(alone.info.active, other.info.active)
+    assert other.capacity == max(capacity, 32)
+
+
 def test_growth_compiles_once(monkeypatch):
     made, before = [], programs.growth.cache_info()
     assert before.maxsize

@@ -29,12 +29,14 @@ from sgmc_jax import (
     Kernel,
     Minibatch,
     Model,
+    Positive,
     SlotInfo,
     Uniform,
     Vmap,
     cycle,
     draw,
     gibbs,
+    gmc,
     repeat,
     sample,
     sgld,
@@ -298,6 +300,18 @@ def test_positions_are_broadcast_stacked_or_made():
     assert scalars.tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="position_axis=0 needs .* lengths .'2'. for 3"):
         first_draws(stacked[:2], num_chains=3, position_axis=0)
+
+
+@pytest.mark.parametrize("chain", [0, 1, 59])
+def test_the_start_of_every_chain_is_looked_at(chain):
+    """Chain 1 would stand where it is for ever, and count as finite."""
+    gamma = FunctionModel(lambda x: jnp.sum(2 * jnp.log(x) - x))
+    kernel, starts = gmc(Minibatch(gamma, Full()), Positive(), 0.5), np.ones((60, 2), np.float32)
+    starts[chain, 0] = -1
+    args = {"num_steps": 5, "num_chains": 60, "position_axis": 0}
+    with pytest.raises(ValueError, match="positive") as error:
+        sample(KEY, kernel, starts, None, **args)
+    assert chain == 0 or error.value.__notes__ == [f"position is that of chain {chain}"]
     normal = lambda key: jax.random.normal(key, (2,))
     made = first_draws(normal, num_chains=3)
     assert made.shape == (3, 2) and len(np.unique(made)) == 6

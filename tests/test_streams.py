@@ -3,6 +3,7 @@
 import time
 import warnings
 from itertools import islice, permutations
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +16,11 @@ from sgmc_jax import (
     Full,
     FunctionModel,
     Given,
+    Kernel,
     LinearModel,
     Minibatch,
     Sphere,
+    Splitting,
     Summand,
     Vmap,
     cycle,
@@ -25,6 +28,7 @@ from sgmc_jax import (
     find_mode,
     full_pass,
     gibbs,
+    metropolis,
     repeat,
     sample,
     scir,
@@ -44,6 +48,7 @@ from sgmc_jax.models._labels import log_probability
 from sgmc_jax.models.spherical import UnitVectors
 from sgmc_jax.runner.passes import passes_of
 from sgmc_jax.runner.stream import Stream, open_data, padded
+from sgmc_jax.transitions import GeodesicFlow, GradientKick
 from tests.laws.moments import check_law, fault_is_seen, run_law
 
 KEY = jax.random.key(0)
@@ -53,6 +58,10 @@ Y = (X @ np.arange(DIM) + np.random.default_rng(1).normal(size=N)).astype(np.flo
 RIDGE = LinearModel(lambda w: -0.5 * w @ w, lambda eta, y: -0.5 * (y - eta) ** 2)
 LOGISTIC = LinearModel(lambda w: -0.5 * w @ w, lambda eta, y: y * eta - jnp.logaddexp(0.0, eta))
 SOLVED = np.linalg.solve(X.T.astype(float) @ X + np.eye(DIM), X.T.astype(float) @ Y)
+
+
+class Moved(NamedTuple):
+    position: jax.Array
 
 
 def passes(*data, size=BATCH):
@@ -282,6 +291,36 @@ def test_what_is_read_ahead_is_used_whatever_is_asked_for_next(sizes):
         assert list(size[:made]) == [sizes[i % len(sizes)] for i in range(begin, begin + made)]
         begin += made
     assert (reads[:begin] == 1).all() and begin > 40
+
+
+def test_what_is_read_ahead_is_in_the_callers_precision(x64):
+    """What JAX's context managers set is of a thread, and another one reads."""
+    kernel = Kernel.from_functions(
+        lambda key, position, data: Moved(position),
+        lambda key, state, data: (state, jnp.asarray(data["x"][0])),
+    )
+    batches = lambda i: {"x": np.array([1 / 3]), "n": np.array([2**40])}
+    seen = sample(KEY, kernel, jnp.zeros(()), batches, num_steps=200, chunk=50).info.kernel
+    assert seen.dtype == np.float64 and (seen == 1 / 3).all()
+
+
+def test_batches_of_other_names_are_refused():
+    model = FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -0.5 * jnp.sum((z["a"] - x) ** 2))
+    kernel = sgld(Minibatch(model, Given(6)), 1e-3)
+    batches = lambda i: {"a" if i < 5 else "b": X[:5]}
+    with pytest.raises(ValueError, match=r"got ...'b'. .4,. float32.. for batch 5"):
+        sample(KEY, kernel, np.zeros(DIM, np.float32), batches, num_steps=10)
+
+
+def test_a_metropolis_test_is_not_given_batches():
+    """Its two energies would be of two of them."""
+    grad = Minibatch(FunctionModel(lambda x: -0.5 * x @ x, lambda x, z: -0.5 * z @ z), Given(6))
+    word = Splitting("BAB", {"A": GeodesicFlow(), "B": GradientKick()}, grad, 0.3)
+    energy = lambda s: -s.gradient.logdensity + 0.5 * s.momentum @ s.momentum
+    redraw = lambda key, s: s._replace(momentum=jax.random.normal(key, (DIM,)))
+    kernel = metropolis(word, energy, redraw)
+    with pytest.raises(TypeError, match="data is streamed"):
+        sample(KEY, kernel, np.zeros(DIM, np.float32), lambda i: X[:5], num_steps=10)
 
 
 def test_a_slow_stream_is_read_once():

@@ -115,7 +115,16 @@ class Gibbs(Kernel):
 
     def _kernel(self, i: int, position: dict[str, Position]) -> Kernel:
         name = self.names[i]
-        kernel = self.builders[i]({other: x for other, x in position.items() if other != name})
+        rest = {other: x for other, x in position.items() if other != name}
+        try:
+            kernel = self.builders[i](rest)
+        except Exception as error:
+            if unknown := [other for other, x in rest.items() if x is None]:
+                raise ValueError(
+                    f"position must have values of the blocks {unknown}, got None: block {name!r} "
+                    "is built from them (the function `kernel.starter(data)` may draw one)"
+                ) from error
+            raise
         if not isinstance(kernel, Kernel):
             raise TypeError(f"block {name!r} must build a kernel, got {type(kernel).__name__}")
         own = kernel.contract(position[name]).capacity

@@ -99,7 +99,8 @@ class Metropolis(Kernel):
         return Metropolis, self.kernel.made_with()
 
     def contract(self, position: Position) -> Contract:
-        return self.kernel.contract(position)
+        # the two energies would be of two batches
+        return self.kernel.contract(position)._replace(streams=False)
 
     def finite(self, state: MetropolisState) -> Bool[Array, ""]:
         return self.kernel.finite(state.inner)

@@ -34,7 +34,7 @@ class Repeat(Kernel):
             count = None if keys.count is None else keys.count * n + i
             return self.kernel.step(keys.fold(i)._replace(count=count), state, data)
 
-        state, infos = jax.lax.scan(one, state, jnp.arange(n))
+        state, infos = jax.lax.scan(one, state, jnp.arange(n, dtype=jnp.int32))
         return state, merge_infos(infos) if self.merge else infos
 
     def starter(self, data: Data) -> Callable[[Any], Position] | None:
@@ -107,6 +107,7 @@ def thin(kernel: Kernel, num_steps: int) -> Repeat:
     """`num_steps` steps of a kernel as one step, whose info averages theirs.
 
     Truths are true if all are, integers are the last step's; a `SlotInfo` overflows if any does.
+    Go on from a run of it with the same number, as of `repeat`.
 
     Args:
         kernel: any kernel.

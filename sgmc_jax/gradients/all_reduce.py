@@ -93,6 +93,8 @@ class AllReduce(Wrapper, BatchEstimator):
         return self.inner.per_item(batch, position)
 
     def covariance(self, batch: Any, terms: PyTree, full: bool = False) -> PyTree:
+        if self.inner.streams:  # one batch, of which a shard may have a single item
+            return self.inner.covariance(*self.comm.concatenate((batch, terms)), full)
         return self.comm.psum(self.inner.covariance(batch, terms, full))
 
     def full(self, position: Position, data: Data) -> Estimate:

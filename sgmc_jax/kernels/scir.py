@@ -73,6 +73,7 @@ def scir(
         gamma; what that makes of a point of the simplex, and that latent allocations need new
         totals, it leaves unsaid.
     """
+    _checks.estimator("counts", counts)
     _checks.choice("scale", scale, ("refresh", "none", "fixed"))
     _checks.positive("total", 1.0 if total is None else total)
     if (scale == "fixed") != (total is not None):

@@ -6,10 +6,11 @@ from typing import Any
 
 from .. import _checks
 from .._estimators import Estimator
-from ..spaces import Euclidean, Space
+from ..spaces import Space
 from ..spaces.space import as_space
 from ..splitting import Splitting
 from ..transitions import GeodesicFlow, GradientKick, MomentumRefreshment, friction_letters
+from ..transitions.geodesic import moves_straight
 from ..transitions.word import check_correctable, check_dynamics
 
 
@@ -96,7 +97,7 @@ def sggmc(
     letters = friction_letters(friction, temperature, noise_covariance)
     letters["R"] = MomentumRefreshment(temperature)
     space = as_space(space)
-    flow = GeodesicFlow(keeps_rest=isinstance(space, Euclidean))
+    flow = GeodesicFlow(keeps_rest=moves_straight(space))
     pieces = {"A": flow, "B": GradientKick(), **letters}
     kernel = Splitting(word, pieces, grad, step_size, space, temperature=temperature)
     cold = _checks.certainly(lambda T: T == 0, temperature)  # without noise it searches a mode

@@ -6,7 +6,8 @@ from typing import Any
 
 from .. import _checks
 from .._estimators import Estimator
-from ..spaces import Euclidean, Space
+from ..spaces import Space
+from ..spaces.space import as_space
 from ..splitting import Splitting
 from ..transitions import (
     EulerMomentum,
@@ -17,6 +18,7 @@ from ..transitions import (
     NoiseCovariance,
     Thermostat,
 )
+from ..transitions.geodesic import moves_straight
 from ..transitions.word import check_correctable, check_dynamics
 
 
@@ -85,9 +87,9 @@ def sgnht(
     if noise_covariance is not None or grad.tells_covariance:
         check_correctable(word, "ATFBNFTA", "EAT")
     covariance = NoiseCovariance(noise_covariance)
-    flat = space is None or isinstance(space, Euclidean)
+    straight = moves_straight(None if space is None else as_space(space))
     pieces = {
-        "A": GeodesicFlow(keeps_rest=flat),
+        "A": GeodesicFlow(keeps_rest=straight),
         "T": Thermostat(friction),
         "F": Friction(),
         "B": GradientKick(),

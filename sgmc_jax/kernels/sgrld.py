@@ -57,11 +57,12 @@ def sgrld(
             large there.
         TypeError: if `metric` has another shape.
 
-    Example: Gamma(3, 1) with the metric 1 / x, whose noise vanishes at 0.
+    Example: Gamma(3, 1) with the metric 1 / x, whose noise vanishes at 0. A step that leads below
+    it, where there is no metric, stops the chain.
         >>> import jax, jax.numpy as jnp
         >>> from sgmc_jax import Full, FunctionModel, Minibatch, sample
         >>> grad = Minibatch(FunctionModel(lambda x: 2 * jnp.log(x) - x), Full())
-        >>> kernel = sgrld(grad, lambda x: jnp.maximum(x, 0.0), 0.01, gamma="diagonal")
+        >>> kernel = sgrld(grad, lambda x: jnp.where(x > 0, x, jnp.nan), 0.01)
         >>> run = sample(jax.random.key(0), kernel, jnp.array(3.0), None, num_steps=50)
         >>> run.trace.shape
         (50,)

@@ -68,18 +68,20 @@ class Chains:
 
     def start(self, start: Start, data: PyTree, made_with: MadeWith) -> None:
         """Initialise every chain, or take up a run where it ended."""
-        run = start.run
+        run, wanted = start.run, self.capacity
         if run is not None and run.capacity is not None and run.capacity != self.capacity:
             self.kernel, self.capacity = self.kernel.resize(run.capacity), run.capacity
-        axis = 0 if self.layout.kernels else None
-        one_kernel(self.kernel, axis).check(start.one, data)
+        kernel = one_kernel(self.kernel, 0 if self.layout.kernels else None)
+        kernel.check(start.one, data)
         if run is not None:
             self._restart(run, not made_with.agrees(run.made_with))
+            if self.capacity is not None and wanted > self.capacity:
+                self.grow(wanted)
             return
+        start.check_others(kernel, data)
         _checks.finite("position", start.value)
-        value, self.stacked = start.value, start.stacked
-        if self.stacked:
-            value = self.layout.put_chains(value, axis=0)
+        self.stacked, put = start.stacked, self.layout.everywhere
+        value = self.layout.put_chains(start.value, 0) if self.stacked else put(start.value)
         self.carry, self.template = self._programs().init(
             self._params, value, self.index, self.first_data, self.roots
         )
@@ -220,7 +222,7 @@ class Chains:
 
     @property
     def _params(self) -> PyTree:
-        return eqx.filter(self.kernel, eqx.is_array)
+        return self.layout.everywhere(eqx.filter(self.kernel, eqx.is_array))
 
     def _programs(self) -> Programs:
         static = eqx.filter(self.kernel, eqx.is_array, inverse=True)

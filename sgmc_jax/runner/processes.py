@@ -16,7 +16,7 @@ from ..checkpoint import fingerprint
 from ..engines import Engine
 
 T = TypeVar("T")
-_OTHERS = "num_steps, chunk, on_error or checkpoint"
+_OTHERS = "num_steps, chunk, on_error, checkpoint, chains_at_once, kernel_axis or engine"
 _WELL, _ENDED, _INTERRUPTED, _FAILED = range(4)
 
 

@@ -57,6 +57,12 @@ class Layout(NamedTuple):
         chain = () if self.num_chains is None else ("chain",)
         return (*(("kernel",) if self.kernels else ()), *chain, "draw")
 
+    @property
+    def form(self) -> tuple:
+        """What makes the programs others on another process."""
+        size = None if self.engine is None else self.engine.size
+        return size, *self[1:]
+
     def compile(self, function: Callable, *roles: Role) -> Callable:
         """`function` of one chain over all axes, each argument by its role."""
 
@@ -82,10 +88,14 @@ class Layout(NamedTuple):
             return jax.tree.map(np.asarray, tree)
         return self.engine.fetch(tree, int(self.kernels) if self.over == "chains" else None)
 
+    def everywhere(self, tree: PyTree) -> PyTree:
+        """Values that all shards share."""
+        return tree if self.engine is None else self.engine.everywhere(tree)
+
     def put_chains(self, tree: PyTree, axis: int) -> PyTree:
         """Values with a chain axis, as the shards get them."""
         if self.over != "chains":
-            return tree
+            return self.everywhere(tree)
         size = self.engine.size
         split = jax.tree.map(lambda x: np.stack(np.split(x, size, axis)), whole(tree))
         return self.engine.put(split)
@@ -93,7 +103,7 @@ class Layout(NamedTuple):
     def put_data(self, data: PyTree, num_rows: int | None, axis: int = 0) -> PyTree:
         """The data, as the shards get it; `axis` counts its items."""
         if self.over != "data" or num_rows is None:
-            return data
+            return self.everywhere(data)
         if isinstance(data, Shard):  # batches with numbers of real items, which all shards are told
             longest = jax.tree.leaves(data.items)[0].shape[axis]
             num_rows = max(num_rows, -(-longest // self.engine.size))

@@ -22,6 +22,7 @@ from .keys import require_key_data
 from .keys import root as root_key
 from .stream import Resident, Stream, data_fingerprint
 
+_LOOKED_AT = 64  # chains
 _KEEP_OUT = (
     ": keep what is no array out of it, eqx.partition(position, eqx.is_inexact_array), and combine "
     "the two in the log likelihood"
@@ -66,6 +67,20 @@ class Start:
             self.value = _tree.strong(position)
             self.stacked = _is_stack(self.value, axis, num_chains)
         self.one = jax.tree.map(lambda x: x[0], self.value) if self.stacked else self.value
+
+    def check_others(self, kernel: Kernel, data: PyTree) -> None:
+        """Raise unless the chains but the first may begin where they are to, or as many of them,
+        evenly spread, as do not take long to look at."""
+        if not self.stacked or self.num_chains is None:
+            return
+        each = np.linspace(0, self.num_chains - 1, min(self.num_chains, _LOOKED_AT)).astype(int)
+        position = lambda i: jax.tree.map(lambda x: x[i], self.value)
+        for i in each[1:]:
+            try:
+                kernel.check(position(i), data)
+            except Exception as error:
+                error.add_note(f"position is that of chain {i}")
+                raise
 
     def contents(self) -> list[Any]:
         """What tells the start from others: its values, unless they follow from key and data."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from threading import Lock
+from concurrent.futures import Future, wait
 from typing import Any
 
 import jax
@@ -22,12 +21,10 @@ from ..checkpoint import contents, fingerprint, shapes
 from ..collective import Shard, leading_axis
 from ..contract import Contract
 from .passes import endless, passes_of
+from .reader import read_ahead
 
 _STREAM_BYTES = 16 * 2**20
 _MAX_BATCHES = 64
-# one thread for all runs, since a new one each would leave its memory behind; who finds it at work
-# reads by itself
-_READER, _FREE = ThreadPoolExecutor(1), Lock()
 
 
 class Resident:
@@ -119,9 +116,9 @@ class Stream:
         if made > num:
             self.ahead = (begin, length), Future()
             self.ahead[1].set_result((made - num, _without(num, batches)))
-        elif self.function is not None and more > 0 and _FREE.acquire(blocking=False):
-            self.ahead = (begin, length), _READER.submit(self.read, begin, more, length)
-            self.ahead[1].add_done_callback(lambda _: _FREE.release())
+        elif self.function is not None and more > 0:
+            reading = read_ahead(self.read, begin, more, length)
+            self.ahead = None if reading is None else ((begin, length), reading)
         return num, batches
 
     def read(self, start: int, num: int, length: int) -> tuple[int, PyTree]:
@@ -231,8 +228,10 @@ def padded(x: Any, num_rows: int) -> np.ndarray:
 
 
 def of_one_item(batch: PyTree) -> list[str]:
-    """The shapes and dtypes of a batch's items, as text."""
-    return [f"{np.shape(x)[1:]} {getattr(x, 'dtype', type(x))}" for x in jax.tree.leaves(batch)]
+    """The names, shapes and dtypes of a batch's items, as text."""
+    form = lambda x: f"{np.shape(x)[1:]} {getattr(x, 'dtype', type(x))}"
+    named, _ = jax.tree_util.tree_flatten_with_path(batch)
+    return [f"{jax.tree_util.keystr(path)} {form(x)}".lstrip() for path, x in named]
 
 
 def as_arrays(batch: PyTree) -> PyTree:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from .. import _tree
 from .._checks import truth
 from .._types import Position
+from ..spaces import Euclidean, Space
 from .transition import Phase, Transition
 
 
@@ -47,6 +48,12 @@ class GeodesicFlow(Transition):
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
         return {"position_rest": jax.tree.map(jnp.zeros_like, position)} if self.keeps_rest else {}
 
+    def check(self, h: Any, space: Space, estimated: str | None = None) -> None:
+        if self.keeps_rest and not moves_straight(space):
+            raise ValueError(
+                f"keeps_rest is for straight lines, got the flow of {type(space).__name__}"
+            )
+
     def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         if not self.keeps_rest:
             position, momentum = phase.space.flow(phase.position, phase.momentum, h)
@@ -58,6 +65,11 @@ class GeodesicFlow(Transition):
         rest = jax.tree.map(lambda due, x, y: due - (y - x), due, before, after)
         kept = phase.auxiliary | {"position_rest": rest}
         return phase._replace(position=after, auxiliary=kept)
+
+
+def moves_straight(space: Space | None) -> bool:
+    """Whether its flow is that of R^n, and not one of a subclass's own."""
+    return space is None or type(space).flow is Euclidean.flow
 
 
 def _of_now(rest: Float[Array, "..."], x: Float[Array, "..."]) -> Float[Array, "..."]:

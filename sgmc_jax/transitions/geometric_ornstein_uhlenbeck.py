@@ -37,7 +37,7 @@ class GeometricOrnsteinUhlenbeck(NoisyTransition):
         `geometric_ornstein_uhlenbeck`.
     """
 
-    scale: Float[Array, "..."] = eqx.field(converter=real("scale"))
+    scale: Float[Array, "..."] = eqx.field(converter=real("scale", wide=True))
     noise_covariance: NoiseCovariance = known_covariance()
     moves: ClassVar[bool] = True
     uses_field: ClassVar[bool] = True

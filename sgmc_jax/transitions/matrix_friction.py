@@ -24,12 +24,11 @@ from .noise import (
     add_counts,
     check_embedded,
     check_size,
-    check_symmetric,
-    eigen,
     estimated_matrix,
     known_covariance,
 )
 from .ornstein_uhlenbeck import Friction, Noise, OrnsteinUhlenbeck
+from .symmetric import check_symmetric, eigen
 from .transition import Phase, Transition
 
 
@@ -82,7 +81,7 @@ class FrictionMatrix(eqx.Module):
         flat, unravel = ravel_pytree(x)
         project = lambda v: ravel_pytree(space.project(x, unravel(v)))[0]
         restricted = jax.vmap(project)(self.root.T.astype(flat.dtype))  # R'L
-        rates, basis = jnp.linalg.eigh(product(restricted.T, restricted))
+        rates, basis = eigen(product(restricted.T, restricted))
         where = lambda c: (c.rates, c.basis)
         return eqx.tree_at(where, self, (rates[size - dim :], basis[:, size - dim :]))
 
@@ -164,12 +163,16 @@ class MatrixOrnsteinUhlenbeck(CorrectedTransition):
             variances, own = jnp.linalg.eigh(corrected)
             basis = product(basis, own)
             clipped = add_counts(clipped, jnp.sum(variances < 0, dtype=jnp.int32))
-        flat, unravel = ravel_pytree(phase.momentum)
+        # not in half precision, in which little friction takes off nothing: see `OrnsteinUhlenbeck`
+        wide = lambda x: x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        before = jax.tree.map(wide, phase.momentum)
+        flat, unravel = ravel_pytree(before)
         z = normal(key, variances.shape, flat.dtype)
         deviations = jnp.sqrt(jnp.maximum(variances, 0)).astype(flat.dtype)
         noise = unravel(product(basis.astype(flat.dtype), deviations * z))
-        decayed = friction.decayed(h, phase.momentum)
-        momentum = phase.space.project(phase.position, _tree.axpy(1.0, noise, decayed))
+        after = _tree.axpy(1.0, noise, friction.decayed(h, before))
+        momentum = jax.tree.map(lambda v, x: v.astype(x.dtype), after, phase.momentum)
+        momentum = phase.space.project(phase.position, momentum)
         return phase._replace(momentum=momentum, clipped=clipped)
 
     def least_variance(self, h: Any, space: Space) -> Float[Array, ""]:
@@ -251,6 +254,7 @@ def friction_letters(
     """
     if isinstance(friction, tuple | list | dict) or np.ndim(friction) != 2:
         _checks.positive("friction", friction)
+        _checks.positive("friction", _checks.as_real(friction, "friction"))  # as it is kept
         covariance = NoiseCovariance(noise_covariance)
         return {
             "O": OrnsteinUhlenbeck(friction, temperature, covariance),

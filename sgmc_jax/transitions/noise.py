@@ -20,6 +20,7 @@ from .._types import Position
 from ..arrays import product
 from ..random.normal import normal_like
 from ..spaces import Space
+from .symmetric import check_symmetric, eigen, is_square
 from .transition import Phase, Transition
 
 
@@ -53,7 +54,7 @@ class NoiseCovariance(eqx.Module):
 
     def __init__(self, covariance: Any = None, root: Float[Array, "d d"] | None = None):
         root = None if root is None else _checks.as_real(root, "root")
-        if root is not None and not _square(root):
+        if root is not None and not is_square(root):
             raise ValueError(f"root must be a square matrix, got shape {root.shape}")
         self.eigenvalues, self.basis, self.root = None, root, root
         if covariance is None:
@@ -61,7 +62,7 @@ class NoiseCovariance(eqx.Module):
         covariance = jax.tree.map(_checks.real("noise_covariance"), covariance)
         if not all(leaf.size for leaf in jax.tree.leaves(covariance)):
             raise ValueError("noise_covariance must have numbers, got an array without any")
-        is_matrix = isinstance(covariance, jax.Array) and _square(covariance)
+        is_matrix = isinstance(covariance, jax.Array) and is_square(covariance)
         if is_matrix:
             check_symmetric("noise_covariance", covariance)
         if is_matrix or root is not None:
@@ -208,12 +209,14 @@ class CorrectedTransition(Transition):
             check_embedded("noise_covariance cannot be subtracted", space)
         if callable(h) or callable(self.temperature) or not leaves:
             return
-        if _checks.certainly(lambda least: least < 0, self.least_variance(h, space)):
-            largest = max(np.max(np.asarray(leaf)) for leaf in leaves)
+        largest = lambda *leaves: max(np.max(np.asarray(leaf)) for leaf in leaves)
+        below = lambda least, *leaves: least < -1e-6 * np.asarray(h) ** 2 * largest(*leaves)
+        if _checks.certainly(below, self.least_variance(h, space), *leaves):
+            of = "" if self.noise_covariance.root is None else ", relative to the friction,"
             raise ValueError(
                 f"noise_covariance exceeds the noise of the sampler at step_size {h}: its largest "
-                f"eigenvalue is {largest:.4g}. Decrease step_size, or reduce the noise of the "
-                "gradient"
+                f"eigenvalue{of} is {largest(*leaves):.4g}. Decrease step_size, or reduce the "
+                "noise of the gradient"
             )
 
     def check_position(self: Any, position: Position) -> None:
@@ -263,23 +266,6 @@ def add_counts(*counts: Num[Array, ""] | None) -> Float[Array, ""] | None:
     return sum(made[1:], made[0]) if made else None
 
 
-def eigen(matrix: Float[Array, "d d"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
-    """The eigenvalues of a symmetric matrix, in their order, and its eigenvectors."""
-    wide = jnp.promote_types(matrix.dtype, jnp.float32)  # there is no `eigh` of half precision
-    eigenvalues, basis = jnp.linalg.eigh(matrix.astype(wide))
-    # rounding may leave a singular matrix with an eigenvalue just below zero
-    slack = 1e-5 * jnp.max(jnp.abs(eigenvalues), initial=0.0)
-    return jnp.where((eigenvalues < 0) & (eigenvalues > -slack), 0.0, eigenvalues), basis
-
-
-def check_symmetric(name: str, matrix: Float[Array, "..."]) -> None:
-    """Raise unless a matrix is square and, if it is concrete, symmetric."""
-    if not _square(matrix):
-        raise ValueError(f"{name} must be square, got shape {matrix.shape}")
-    if _checks.is_concrete(matrix) and not np.allclose(matrix, matrix.T, rtol=1e-4, atol=1e-8):
-        raise ValueError(f"{name} must be symmetric")
-
-
 def check_size(name: str, matrix: Float[Array, "..."], position: Position) -> None:
     """Raise unless a matrix is one over the raveled position."""
     wanted = (_tree.size(position),) * 2
@@ -321,15 +307,11 @@ def _is_matrix(covariance: PyTree, position: Position) -> bool:
     return False
 
 
-def _square(x: Float[Array, "..."]) -> bool:
-    return x.ndim == 2 and x.shape[0] == x.shape[1]
-
-
 def _as_matrix(covariance: PyTree, size: int) -> Float[Array, "d d"]:
     """A number times the identity, the diagonal matrix of a pytree, or the matrix as it is."""
     if _tree.is_number(covariance):
         return covariance * jnp.eye(size, dtype=covariance.dtype)
-    if not (isinstance(covariance, jax.Array) and _square(covariance)):
+    if not (isinstance(covariance, jax.Array) and is_square(covariance)):
         covariance = jnp.diag(ravel_pytree(covariance)[0])
     if covariance.shape != (size, size):
         got = f"{covariance.shape} for {(size, size)}"
@@ -343,7 +325,7 @@ def _diagonalised(
     """w and B with B B' = R R' and B diag(w) B' = V."""
     if root is None:
         return eigen(matrix)
-    root = root.astype(matrix.dtype)
+    matrix, root = (x.astype(jnp.promote_types(matrix.dtype, jnp.float32)) for x in (matrix, root))
     half = jnp.linalg.solve(root, matrix)
     whitened = jnp.linalg.solve(root, half.T)
     eigenvalues, basis = eigen((whitened + whitened.T) / 2)

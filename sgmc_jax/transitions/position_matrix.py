@@ -66,6 +66,8 @@ class PositionMatrix(eqx.Module):
     def check(self, position: Position, definite: bool = False) -> None:
         """Raise unless it is symmetric and positive semi-definite, or definite, at a position."""
         matrix = np.asarray(self.at(position), np.float64)
+        if not np.all(np.isfinite(matrix)):
+            raise ValueError(f"{self.name} must be finite where the chain begins")
         least, slack = np.min(matrix, initial=np.inf), _slack(matrix)
         if matrix.ndim == 2:
             if not np.allclose(matrix, matrix.T, rtol=1e-4, atol=slack):

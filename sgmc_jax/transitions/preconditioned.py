@@ -77,8 +77,9 @@ class PreconditionedLangevin(Transition):
         truth("gamma", self.gamma)
 
     def auxiliary(self, position: Position) -> dict[str, PyTree]:
-        ones = jax.tree.map(jnp.ones_like, position)
-        return {"mean_square": ones, "updates": jnp.zeros((), jnp.int32)}
+        # half precision has neither the squares nor a decay near 1
+        ones = lambda x: jnp.ones(x.shape, jnp.promote_types(x.dtype, jnp.float32))
+        return {"mean_square": jax.tree.map(ones, position), "updates": jnp.zeros((), jnp.int32)}
 
     def __call__(self, key: Any, phase: Phase, h: Float[Array, ""], field: PyTree | None) -> Phase:
         kept, used = self._means(phase, field)
@@ -88,7 +89,8 @@ class PreconditionedLangevin(Transition):
             gamma = self._gamma(phase.auxiliary["updates"], p, used, field, phase.curvature)
             drift = _tree.axpy(self.temperature, gamma, drift)
         noise, clipped = self._noise(key, phase, h, p)
-        moved = lambda x, d, xi: x + (h.astype(x.dtype) * d.astype(x.dtype) + xi)
+        due = lambda x, d, xi: h.astype(x.dtype) * d.astype(x.dtype) + xi.astype(x.dtype)
+        moved = lambda x, d, xi: x + due(x, d, xi)
         return phase._replace(
             position=jax.tree.map(moved, phase.position, drift, noise),
             auxiliary=phase.auxiliary | kept,
@@ -117,7 +119,7 @@ class PreconditionedLangevin(Transition):
         d, unravel = ravel_pytree(p)
         left = own_less(2 * h * self.temperature * d, h, d, v.astype(d.dtype))
         noise, clipped = noise_of(key, left.astype(d.dtype))
-        return unravel(noise), clipped
+        return unravel(noise.astype(d.dtype)), clipped
 
     def _means(self, phase: Phase, field: PyTree) -> tuple[dict[str, PyTree], PyTree]:
         """What the phase keeps after this gradient, and the v of which P is made."""

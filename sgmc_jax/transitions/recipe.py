@@ -20,11 +20,11 @@ from .noise import (
     NoiseCovariance,
     add_counts,
     check_left,
-    eigen,
     estimated_matrix,
     known_covariance,
 )
 from .position_matrix import Divergence, MatrixOrDiagonal, PositionMatrix, dense, times
+from .symmetric import eigen
 from .transition import Phase, Transition
 
 
@@ -76,9 +76,8 @@ class RecipeEuler(Transition):
         if callable(self.diffusion.value) or (self.curl and callable(self.curl.value)):
             gamma = self.gamma(gamma_key, self._product, phase.position)
             drift = drift + self.temperature.astype(z.dtype) * gamma
-        h = h.astype(z.dtype)
         noise, clipped = self._noise(key, phase, h)
-        position = unravel(z + (h * drift + noise.astype(z.dtype)))
+        position = unravel(z + (h.astype(z.dtype) * drift + noise.astype(z.dtype)))
         return phase._replace(position=position, clipped=add_counts(phase.clipped, clipped))
 
     def excess(

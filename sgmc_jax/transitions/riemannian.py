@@ -42,7 +42,10 @@ class InverseMetric(eqx.Module):
         matrix = self.matrix.at(position)
         if self.factor:
             return matrix
-        return jnp.sqrt(matrix) if matrix.ndim == 1 else jnp.linalg.cholesky(matrix)
+        if matrix.ndim == 1:
+            return jnp.sqrt(matrix)
+        wide = jnp.promote_types(matrix.dtype, jnp.float32)  # there is no half precision of it
+        return jnp.linalg.cholesky(matrix.astype(wide)).astype(matrix.dtype)
 
     def check(self, position: Position) -> None:
         """Raise unless it is positive definite at a position."""
@@ -98,7 +101,7 @@ class RiemannianMomentum(Transition):
         else:
             left = self._noise_covariance(root, covariance, h)
             noise, clipped = noise_of(key, left.astype(v.dtype))
-        momentum = unravel(v + h.astype(v.dtype) * force + noise)
+        momentum = unravel(v + h.astype(v.dtype) * force + noise.astype(v.dtype))
         return phase._replace(momentum=momentum, clipped=add_counts(phase.clipped, clipped))
 
     def _product(self, position: Position, z: Float[Array, " d"]) -> Float[Array, " d"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 
 from .. import _checks
 from .._estimators import Estimator
@@ -85,6 +85,16 @@ def check_noise(
             "of earlier steps, such as Epoch's, which adds up to nearly nothing: let them be "
             "Uniform"
         )
+
+
+def check_start(
+    word: str, pieces: dict[str, Transition], position: Position, h: Float[Array, ""]
+) -> None:
+    """Raise if a letter cannot begin at a position, with its share of the first step size h."""
+    for letter, piece in pieces.items():
+        piece.check_position(position)
+        if not callable(piece.temperature):  # which may be 0 in a search, where noise is clipped
+            piece.check_start(position, h / word.count(letter))
 
 
 def told_to(pieces: dict[str, Transition], grad: Estimator, space: Space) -> Estimator:

@@ -218,6 +218,30 @@ def test_shards_add_up():
         np.testing.assert_allclose(got, np.diag(wanted), rtol=1e-4)
 
 
+@pytest.mark.parametrize("num", [3, 4, 5])
+@pytest.mark.parametrize("full", [False, True])
+def test_a_streamed_batch_on_shards_is_one_batch(num, full):
+    """Of which a shard has one item, or none."""
+    inner = Minibatch(MODEL, Given(N))
+    made = lambda grad: grad.estimate(KEY, grad.init(KEY, PATH[0], batch), PATH[0], batch)[1]
+    batch = jax.tree.map(lambda x: x[:num], DATA)
+    alone = made(EmpiricalFisher(inner, full=full)).covariance
+    rows = -(-num // 3)
+    pad = lambda x: np.concatenate([x, np.repeat(x[:1], 3 * rows - num, 0)])
+    items = jax.tree.map(lambda x: pad(np.asarray(x)).reshape(3, rows, *x.shape[1:]), batch)
+    sizes = np.clip(num - rows * np.arange(3), 0, rows)
+    grad = EmpiricalFisher(AllReduce(inner, Collective("shard", 3)), full=full)
+
+    def on_shard(items, size, start):
+        shard = Shard(items, size, start, num)
+        estate = grad.init(KEY, PATH[0], shard)
+        return grad.estimate(KEY, estate, PATH[0], shard)[1].covariance
+
+    got = jax.vmap(on_shard, axis_name="shard")(items, sizes, rows * np.arange(3))
+    for one, each in zip(jax.tree.leaves(alone), jax.tree.leaves(got), strict=True):
+        np.testing.assert_allclose(each, np.stack([one] * 3), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.full
 def test_it_outlives_other_kernels():
     """Also where they change the target, as the blocks of `gibbs` do before every step."""
