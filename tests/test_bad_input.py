@@ -47,6 +47,7 @@ from sgmc_jax import (
     mirrored_sgld,
     projected_sgld,
     psgld,
+    recipe,
     reflected_sgld,
     repeat,
     sample,
@@ -234,6 +235,7 @@ HYPERPARAMETERS = [
     Case("covariance too large", lambda: sgld(GRAD, 1e-2, noise_covariance=201.0), "exceeds"),
     Case("covariance for sghmc", corrected(1e4), "noise_covariance exceeds.*(10000|1e.04)"),
     Case("covariance skew", corrected(SKEW), "noise_covariance must be symmetric"),
+    Case("small covariance skew", corrected(1e-9 * SKEW), "noise_covariance must be symmetric"),
     Case(
         "covariance not square",
         lambda: go(corrected(np.ones((2, 3)))()),
@@ -247,6 +249,21 @@ HYPERPARAMETERS = [
         "noise_covariance can be subtracted in.*BAOAB",
     ),
     Case("friction skew", rubbed(SKEW), "friction must be symmetric"),
+    Case("friction of single precision", rubbed(1e39), "friction must be finite and positive"),
+    Case("step of single precision", lambda: sgld(GRAD, 1e-46), "step_size must be finite and pos"),
+    Case(
+        "counts for scir", lambda: scir(np.ones(3), 0.1), "counts must be an estimator", TypeError
+    ),
+    Case(
+        "straight lines on a sphere",
+        lambda: Splitting("A", {"A": GeodesicFlow(keeps_rest=True)}, GRAD, 0.1, Sphere()),
+        "keeps_rest is for straight lines, got the flow of Sphere",
+    ),
+    Case(
+        "metric of infinity",
+        lambda: go(recipe(GRAD, jnp.array([jnp.inf, 1.0]), None, 0.1)),
+        "must be finite where the chain begins",
+    ),
     Case("friction not square", rubbed(np.ones((2, 3))), r"friction must be square.*\(2, 3\)"),
     Case("friction singular", rubbed(np.ones((2, 2))), "friction must be positive def.*of 0"),
     Case("friction negative", rubbed(np.diag([1.0, -2.0])), "friction must be positive def.*-2"),
@@ -491,6 +508,11 @@ POSITIONS_AND_DATA = [
     ],
     Case("gibbs names", lambda: go(GIBBS, {"x": ZERO}), r"blocks \['x', 'y'\], got \['x'\]"),
     Case("gibbs position", lambda: go(GIBBS, ZERO), r"dict of the blocks .*(ndarray|Array)"),
+    Case(
+        "gibbs block of one that is not known",
+        lambda: go(gibbs(x=mine, y=lambda rest: mine(rest["x"].sum())), TWO | {"x": None}),
+        r"position must have values of the blocks \['x'\], got None: block 'y' is built from them",
+    ),
     Case(
         "gibbs block",
         lambda: go(gibbs(x=mine, y=lambda rest: 3), TWO),

@@ -123,7 +123,8 @@ class PreconditionedLangevin(Transition):
 
     def _means(self, phase: Phase, field: PyTree) -> tuple[dict[str, PyTree], PyTree]:
         """What the phase keeps after this gradient, and the v of which P is made."""
-        overall = optax.tree.norm(field, squared=True) / _tree.size(phase.position)
+        wide = jax.tree.map(lambda v, g: g.astype(v.dtype), phase.auxiliary["mean_square"], field)
+        overall = optax.tree.norm(wide, squared=True) / _tree.size(phase.position)
         begins = phase.auxiliary["updates"] == 0
         first = lambda v: jnp.where(begins, overall.astype(v.dtype), v)
         square = jax.tree.map(first, phase.auxiliary["mean_square"])

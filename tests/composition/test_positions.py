@@ -15,7 +15,7 @@ from jax.scipy.special import betaln
 from jax.scipy.stats import multivariate_normal
 from scipy.special import logsumexp
 
-from sgmc_jax import Dist, Kernel, cycle, draw, gibbs, repeat, thin
+from sgmc_jax import Dist, Kernel, as_keys, cycle, draw, gibbs, repeat, sample, thin
 from sgmc_jax.bnp import (
     BetaBernoulli,
     Demotion,
@@ -218,6 +218,23 @@ def test_a_cycle_that_gives_back_the_old_position_is_seen(monkeypatch):
 
 
 @full
+class Stepped(NamedTuple):
+    position: jax.Array
+    count: jax.Array
+
+
+@pytest.mark.parametrize("wrap", [thin, repeat])
+def test_a_count_of_steps_has_one_form_at_any_precision(wrap, x64):
+    def step(key, state, data):
+        count = as_keys(key).count
+        return state if count is None else state._replace(count=count + 1), None
+
+    begin = lambda key, position, data: Stepped(position, jnp.int32(0))
+    kernel = Kernel.from_functions(begin, step)
+    run = sample(KEY, wrap(kernel, 3), jnp.zeros(()), None, num_steps=4)
+    assert run.state.count == 12 and run.state.count.dtype == jnp.int32
+
+
 def test_a_block_grows_and_is_thinned():
     check_blocks(thin(of_blocks("hybrid", capacity=2), 2), num_steps=600)
 

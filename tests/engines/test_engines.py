@@ -306,6 +306,22 @@ def test_chains_on_devices_are_the_chains(engine):
     chex.assert_trees_all_equal(tuple(alone), tuple(spread))
 
 
+@pytest.mark.parametrize("over", ["chains", "data"])
+def test_arrays_that_somebody_has_put_on_one_device(over):
+    """JAX takes no such to others by itself."""
+    put = lambda tree: jax.tree.map(lambda x: jax.device_put(x, jax.devices()[1]), tree)
+    inner = PLAIN if over == "chains" else AllReduce(PLAIN)
+    args = {"num_steps": 6, "num_chains": 8, "engine": ShardMap(8, over=over)}
+    go = lambda put: sample(
+        KEY,
+        sgld(ControlVariate(inner, put(np.ones(2, np.float32))), 1e-2),
+        put(np.zeros(2, np.float32)),
+        put(FLOAT32),
+        **args,
+    )
+    chex.assert_trees_all_equal(go(put).trace, go(lambda tree: tree).trace)
+
+
 def test_chains_on_devices_are_swept_saved_and_continued(tmp_path):
     kernels = eqx.filter_vmap(lambda h: sgld(PLAIN, h))(jnp.array([1e-3, 1e-2]))
     start = np.zeros(2, np.float32)

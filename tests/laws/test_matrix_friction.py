@@ -17,8 +17,11 @@ from sgmc_jax import (
     Product,
     Sphere,
     Uniform,
+    sample,
     sggmc,
     sghmc,
+    sgld,
+    sgnht,
 )
 from sgmc_jax.transitions import FrictionMatrix, Noise, Phase, friction_letters, matrix_friction
 from tests.laws.moments import check_law, fault_is_seen, run_law
@@ -337,3 +340,42 @@ def test_noise_of_minibatches_is_subtracted():
 
 def test_the_law_sees_what_is_not_subtracted():
     fault_is_seen(check_minibatches, "ABOBA", corrected=False)
+
+
+def test_matrices_that_single_precision_has_rounded():
+    """A true 0 beside 1e6 is 1e-7 of that, on one side or the other."""
+    V = np.diag(np.full(3, 1e6, "f"))
+    V[0, 1], V[1, 0] = 0.1, -0.1
+    rates = 0.3 ** abs(np.subtract.outer(np.arange(30), np.arange(30)))
+    inverse = jnp.linalg.inv(jnp.asarray(1e4 * rates, jnp.float32))  # with a band, and zeros
+    assert not np.array_equal(inverse, inverse.T)
+    grad = Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full())
+    assert sghmc(grad, 1e-9, 1e3, noise_covariance=V) and sghmc(grad, 0.1, inverse)
+
+
+def test_the_largest_covariance_that_there_may_be():
+    """h V = 2 T, whose halves float32 rounds to less than nothing."""
+    grad = Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full())
+    assert sgld(grad, 0.1, noise_covariance=20.0)
+    with pytest.raises(ValueError, match="exceeds"):
+        sgld(grad, 0.1, noise_covariance=20.001)
+
+
+def sgnht_on(grad, space):
+    return sgnht(grad, 0.5, space=space)
+
+
+class Ring(Euclidean):
+    """Angles, by a flow of their own."""
+
+    def flow(self, x, v, t):
+        return jnp.mod(x + t * v, 2 * jnp.pi), v
+
+
+@pytest.mark.parametrize("make", [lambda grad, space: sghmc(grad, 0.5, space=space), sgnht_on])
+def test_a_flow_of_ones_own_is_used(make):
+    grad = Minibatch(FunctionModel(lambda x: jnp.sum(jnp.cos(x))), Full())
+    run = sample(KEY, make(grad, Ring()), jnp.array([0.1, 6.2]), None, num_steps=200)
+    assert (run.trace >= 0).all() and (run.trace <= 2 * np.pi).all()
+    flat = sample(KEY, make(grad, Euclidean()), jnp.array([0.1, 6.2]), None, num_steps=200)
+    assert flat.trace.min() < 0 or flat.trace.max() > 2 * np.pi

@@ -1,5 +1,6 @@
 """In float32 what is smaller than the rounding of a number still counts, on average or in sum."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -8,29 +9,40 @@ import numpy as np
 import pytest
 
 from sgmc_jax import (
+    EmpiricalFisher,
     Full,
     FunctionModel,
     Kernel,
     Minibatch,
+    Sphere,
     Splitting,
+    Uniform,
     cycle,
     draw,
     gibbs,
+    psgld,
+    recipe,
     repeat,
     sample,
+    sggmc,
     sghmc,
     sgld,
     sgnht,
+    sgrhmc,
+    sgrld,
     thin,
 )
 from sgmc_jax.processes import NegativeBinomial
 from sgmc_jax.random import accept, cir
 from sgmc_jax.transitions import (
+    FrictionMatrix,
     GeodesicFlow,
     GradientKick,
+    MatrixOrnsteinUhlenbeck,
     NoiseCovariance,
     OrnsteinUhlenbeck,
     Phase,
+    PreconditionedLangevin,
     Thermostat,
 )
 
@@ -150,17 +162,67 @@ def test_a_negative_binomial_of_a_large_size():
 
 
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
-def test_friction_and_noise_in_half_precision(dtype):
+@pytest.mark.parametrize(
+    "piece", [OrnsteinUhlenbeck(1.0), MatrixOrnsteinUhlenbeck(FrictionMatrix(np.eye(1)))]
+)
+def test_friction_and_noise_in_half_precision(piece, dtype):
     """exp(-C h) is 1 there: momenta of 4,000 steps with C h = 1e-3 would be those of the start."""
-    piece, num = OrnsteinUhlenbeck(1.0), 5_000
-    phase = Phase(jnp.zeros(num, dtype), momentum=jnp.full(num, 3.0, dtype))
-    turn = lambda i, phase: piece(jax.random.fold_in(KEY, i), phase, jnp.float32(1e-3), None)
+    num = 5_000
+    phase = Phase(jnp.zeros((num, 1), dtype), momentum=jnp.full((num, 1), 3.0, dtype))
+    one = lambda key, phase: piece(key, phase, jnp.float32(1e-3), None)
+    keys = lambda i: jax.random.split(jax.random.fold_in(KEY, i), num)
+    turn = lambda i, phase: jax.vmap(one)(keys(i), phase)._replace(clipped=None)
     v = jax.jit(lambda phase: jax.lax.fori_loop(0, 4_000, turn, phase))(phase).momentum
     assert v.dtype == dtype
     v = np.asarray(v, np.float64)
     decay = np.exp(-4.0)
     assert abs(v.mean() - 3 * decay) < 5.5 / np.sqrt(num)
     assert abs(v.var() - (1 - decay**2)) < 5.5 * np.sqrt(2 / num)
+
+
+HALF = jnp.array([0.5, -0.5], jnp.bfloat16)
+NORMAL = FunctionModel(lambda x: -0.5 * x @ x, lambda x, y: -0.5 * (y - x) @ (y - x))
+FIT = Minibatch(NORMAL, Full())
+V = np.array([[0.3, 0.1], [0.1, 0.2]], np.float32)
+TAUGHT = EmpiricalFisher(replace(FIT, batcher=Uniform(2)), full=True)
+STEEP = lambda x: jnp.diag(1 + x**2)
+IN_HALF = {
+    "psgld": lambda: psgld(FIT, 1e-3, noise_covariance=V),
+    "psgld, V estimated": lambda: psgld(TAUGHT, 1e-3),
+    "sgrhmc, a matrix": lambda: sgrhmc(FIT, STEEP, 1e-2),
+    "sgrhmc, V": lambda: sgrhmc(FIT, STEEP, 1e-2, noise_covariance=V),
+    "sgrld, V": lambda: sgrld(FIT, STEEP, 1e-2, noise_covariance=V),
+    "matrix friction, V estimated": lambda: sghmc(TAUGHT, 1e-2, np.eye(2, dtype="f"), word="EA"),
+    "matrix friction": lambda: sggmc(FIT, Sphere(), 1e-2, np.eye(2, dtype="f")),
+}
+
+
+@pytest.mark.parametrize("name", IN_HALF)
+def test_kernels_in_half_precision(name):
+    y = jnp.asarray(np.random.default_rng(0).normal(size=(5, 2)), jnp.bfloat16)
+    start = jnp.array([1.0, 0.0], jnp.bfloat16) if "friction" in name else HALF
+    run = sample(KEY, IN_HALF[name](), start, y, num_steps=5)
+    assert run.trace.dtype == jnp.bfloat16 and np.all(run.info.finite) and np.ptp(run.trace) > 0
+
+
+def test_a_preconditioner_in_half_precision_goes_on_learning():
+    """A decay of .999 is 1 there, and 300 squared no number."""
+    letter = PreconditionedLangevin(0.999, 1e-5)
+    phase = Phase(jnp.zeros(1, jnp.float16), auxiliary=letter.auxiliary(jnp.zeros(1, jnp.float16)))
+    turn = lambda phase, g: letter(KEY, phase, jnp.float32(1e-4), jnp.full(1, g, jnp.float16))
+    phase = turn(turn(phase, 300.0), 10.0)
+    found = float(phase.auxiliary["mean_square"][0])
+    assert phase.position.dtype == jnp.float16
+    assert abs(found / (0.999 * 300.0**2 + 0.001 * 10.0**2) - 1) < 1e-5
+
+
+def test_noise_that_is_subtracted_by_a_recipe_in_half_precision():
+    V, h = 8e3, 1.5e-4
+    piece = recipe(FIT, 1.0, None, h, noise_covariance=V).pieces["Z"]
+    x = jnp.zeros(200_000, jnp.float16)
+    moved = piece(KEY, Phase(x), jnp.float32(h), x).position
+    exact = 2 * h - h**2 * V
+    assert abs(np.asarray(moved, float).var() / exact - 1) < 5.5 * np.sqrt(2 / 200_000) < 0.05
 
 
 def test_noise_that_is_subtracted_in_half_precision():

@@ -11,6 +11,7 @@ import pytest
 from sgmc_jax import (
     Ball,
     Box,
+    Cyclical,
     Full,
     FunctionModel,
     Minibatch,
@@ -250,6 +251,15 @@ def test_wrong_schedules(name):
     schedule, message = WRONG[name]
     with pytest.raises(ValueError, match=message):
         sample(KEY, sgld(GRAD, H, temperature=schedule), jnp.zeros(1), None, num_steps=1)
+
+
+@pytest.mark.parametrize("make", [sgld, lambda grad, *args, **kw: sgrld(grad, 1.0, *args, **kw)])
+def test_a_covariance_beside_a_search_that_is_cold_at_first(make):
+    """At T = 0 there is no noise to subtract it from: it is clipped."""
+    schedule = Cyclical(0.01, 100, exploration=0.5)
+    grad = Minibatch(FunctionModel(lambda x: -0.5 * x @ x), Full())
+    kernel = make(grad, schedule, temperature=schedule.temperature, noise_covariance=0.5)
+    assert sample(KEY, kernel, jnp.ones(2), None, num_steps=3).info.finite.all()
 
 
 def test_the_momentum_begins_at_the_first_temperature():
