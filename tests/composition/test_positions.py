@@ -223,15 +223,19 @@ class Stepped(NamedTuple):
     count: jax.Array
 
 
+class Counting(Kernel):
+    """It keeps the index of its next step."""
+
+    def init(self, key, position, data):
+        return Stepped(position, jnp.int32(0))
+
+    def step(self, key, state, data):
+        return state._replace(count=as_keys(key).count + 1), None
+
+
 @pytest.mark.parametrize("wrap", [thin, repeat])
 def test_a_count_of_steps_has_one_form_at_any_precision(wrap, x64):
-    def step(key, state, data):
-        count = as_keys(key).count
-        return state if count is None else state._replace(count=count + 1), None
-
-    begin = lambda key, position, data: Stepped(position, jnp.int32(0))
-    kernel = Kernel.from_functions(begin, step)
-    run = sample(KEY, wrap(kernel, 3), jnp.zeros(()), None, num_steps=4)
+    run = sample(KEY, wrap(Counting(), 3), jnp.zeros(()), None, num_steps=4)
     assert run.state.count == 12 and run.state.count.dtype == jnp.int32
 
 
