@@ -228,16 +228,13 @@ class ShardMap(Engine):
         return jax.tree.map(leaf, tree)
 
     def everywhere(self, tree: PyTree) -> PyTree:
-        # JAX takes an array to all devices by itself, in each call, unless somebody has put it on
-        # one; of several processes each has it on its own
+        # JAX itself takes an array to all devices, in each call, unless somebody has put it on one
         sharding = NamedSharding(self.mesh, PartitionSpec())
 
         def leaf(x: Any) -> Any:
-            if not isinstance(x, jax.Array | np.ndarray) or isinstance(x, jax.core.Tracer):
+            if not isinstance(x, jax.Array | np.ndarray) or not _checks.is_concrete(x):
                 return x
-            if not getattr(x, "is_fully_addressable", True):
-                return x
-            if len(self.processes) == 1:
+            if len(self.processes) == 1:  # else each of them has it as a whole
                 return jax.device_put(x, sharding)
             x = np.asarray(x)
             return jax.make_array_from_callback(x.shape, sharding, lambda index: x[index])

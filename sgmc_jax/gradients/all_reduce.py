@@ -94,7 +94,8 @@ class AllReduce(Wrapper, BatchEstimator):
 
     def covariance(self, batch: Any, terms: PyTree, full: bool = False) -> PyTree:
         if self.inner.streams:  # one batch, of which a shard may have a single item
-            return self.inner.covariance(*self.comm.concatenate((batch, terms)), full)
+            batch, terms = self.comm.concatenate((batch, terms))
+            return self.inner.covariance(batch, terms, full)
         return self.comm.psum(self.inner.covariance(batch, terms, full))
 
     def full(self, position: Position, data: Data) -> Estimate:

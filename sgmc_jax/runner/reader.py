@@ -12,7 +12,7 @@ import jax
 if hasattr(jax, "enable_x64"):  # jax >= 0.8
     _enable_x64 = jax.enable_x64
 else:
-    from jax.experimental import enable_x64 as _enable_x64
+    from jax.experimental import enable_x64 as _enable_x64  # type: ignore
 
 # one thread for all runs, since a new one each would leave its memory behind; who finds it at work
 # reads by itself
@@ -24,7 +24,8 @@ def read_ahead(read: Callable, *args: Any) -> Future | None:
 
     What JAX's context managers set is of a thread: precision and device are the caller's.
     """
-    x64, device = jax.config.jax_enable_x64, jax.config.jax_default_device
+    config: Any = jax.config
+    x64, device = config.jax_enable_x64, config.jax_default_device
     if not _FREE.acquire(blocking=False):
         return None
 
