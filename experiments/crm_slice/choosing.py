@@ -92,7 +92,7 @@ def measure(
 def _found(draws: np.ndarray, seconds: float) -> Found:
     """Of draws (chain, draw, 2)."""
     size = effective(draws, times=TIMES)
-    errors = draws.std(axis=(0, 1)) / np.sqrt(size)
+    errors = draws.std(axis=(0, 1)) / np.sqrt(effective(draws, kind="mean", times=TIMES))
     return Found(draws.mean(axis=(0, 1)), errors, size / seconds, seconds / draws[..., 0].size)
 
 

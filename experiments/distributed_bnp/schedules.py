@@ -115,5 +115,5 @@ def _held_out(options: Options, n: int, blocks: int) -> list[str]:
 def _mean(trace: np.ndarray) -> str:
     """The mean of (chain, draw), and its standard error."""
     draws = trace.astype(float)
-    size = float(np.atleast_1d(np.asarray(ess(draws[..., None])))[0])
+    size = float(np.atleast_1d(np.asarray(ess(draws[..., None], kind="mean")))[0])
     return f"{draws.mean():.3f} +- {draws.std() / np.sqrt(max(size, 1)):.3f}"
