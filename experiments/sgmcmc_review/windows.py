@@ -34,8 +34,8 @@ def whitened(model: Model, mode: Any, data: Any) -> tuple[FunctionModel, Callabl
 
 
 class Drawn(NamedTuple):
-    """Draws after a fifth of burn-in, the processor seconds of all but compiling, and by how much
-    the chain is too hot for the noise of its gradients, if it is told."""
+    """Draws after a fifth of burn-in, the processor seconds of them alone once compiled, and by how
+    much the chain is too hot for the noise of its gradients, if it is told."""
 
     trace: Any
     seconds: float
