@@ -192,6 +192,20 @@ def test_the_error_of_a_distortion_is_that_of_four_chains():
     assert float(error) == pytest.approx(each.std(ddof=1) / 2, abs=1e-3)
 
 
+def test_methods_are_told_of_before_the_one_that_judges_them():
+    """Of two seeds; "-" where the last score of the judge is not reached."""
+    from experiments.geodesic.topics import report
+
+    lines = lambda found: [line.split("|")[1:-1] for line in report(found).splitlines()[2:]]
+    seconds, low, high = np.array([1.0, 2.0]), np.array([-3.0, -5.0]), np.array([-2.0, -4.0])
+    found = {"SGGMC": [(seconds, low)]}
+    assert lines(found) == [[" SGGMC ", " -5.0 ", " -5.0 ", "  "]]
+    found = {"SGGMC": [(seconds, low), (seconds, high)], "VI": [(seconds, high)]}
+    assert lines(found)[0] == [" SGGMC ", " -4.5 ", " -5.0, -4.0 ", " 2.0 "]
+    found["VI"].append((seconds, low))
+    assert lines(found)[0][3] == " 2.0, - " and lines(found)[1][3] == " 2.0, 2.0 "
+
+
 def test_the_picture_of_the_sphere_asks_for_densities_on_it_alone(tmp_path):
     from experiments.geodesic import sphere
 

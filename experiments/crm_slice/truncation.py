@@ -60,24 +60,32 @@ def measure(key: Array, kernel: Kernel, train: Any, test: Any, num: int, thin: i
 def run(options: Options) -> Iterator[str]:
     """A table and figure3b.png."""
     num, thin, trials = (1_000, 10, 5) if options.full else (200, 10, 1)
-    found: dict[str, list[Curve]] = {name: [] for name in kernels()}
+    found: dict[str, list[Curve]] = {}
     for seed in range(trials):
         items = draw(TRAIN + TEST, FEATURES, DIM, MASS, NOISE, SCALE, seed).items
         train, test = jnp.asarray(items[:TRAIN]), jnp.asarray(items[TRAIN:])
         for name, kernel in kernels().items():
             key = jax.random.fold_in(options.key, seed)
-            found[name].append(measure(key, kernel, train, test, num, thin))
-    rows, lines = [], {}
+            found.setdefault(name, []).append(measure(key, kernel, train, test, num, thin))
+            yield report(found, thin)
+    lines = {
+        name: tuple(np.mean([(c.seconds, c.error) for c in each], axis=0))
+        for name, each in found.items()
+    }
+    axes = ("seconds", "held-out error")
+    curves(options.out / "figure3b.png", {"": lines}, axes, log=True)
+
+
+def report(found: dict[str, list[Curve]], thin: int) -> str:
+    """A table of the last halves, over as many data sets as are known."""
+    rows = []
     for name, each in found.items():
         errors = np.array([c.error for c in each])
-        seconds = np.mean([c.seconds for c in each], axis=0)
         half = slice(errors.shape[1] // 2, None)
         active = np.mean([c.features[half] for c in each])
         spread = errors[:, half].mean(1).std()
-        row = [name, f"{errors[:, half].mean():.4f}", f"{spread:.4f}", f"{active:.1f}"]
-        rows.append([*row, f"{1e3 * seconds[0] / thin:.2f}"])
-        lines[name] = seconds, errors.mean(0)
-    axes = ("seconds", "held-out error")
-    curves(options.out / "figure3b.png", {"": lines}, axes, log=True)
-    header = ["sampler", "error", "spread of the sets", "features in use", "ms a step"]
-    yield table(header, rows)
+        seconds = np.mean([c.seconds[0] for c in each]) / thin
+        cells = [f"{errors[:, half].mean():.4f}", f"{spread:.4f}", f"{active:.1f}"]
+        rows.append([name, len(each), *cells, f"{1e3 * seconds:.2f}"])
+    header = ["sampler", "data sets", "error", "spread of the sets", "features in use", "ms a step"]
+    return table(header, rows)

@@ -33,19 +33,26 @@ def run(options: Options) -> Iterator[str]:
     """A table: medians over rounds, in each of which every number of devices has its turn."""
     n, devices, rounds = (100_000, (1, 2, 4, 8), 7) if options.full else (2_000, (1, 2), 3)
     workers = {p: _start_worker(p, n) for p in devices}
-    turns = [{p: _ask(worker) for p, worker in workers.items()} for _ in range(rounds)]
+    turns: list[dict[int, Any]] = []
+    for _ in range(rounds):
+        turns.append({p: _ask(worker) for p, worker in workers.items()})
+        yield _report(turns, n)
     for worker in workers.values():
         worker.communicate()
-    rows = []
+
+
+def _report(turns: list[dict[int, Any]], n: int) -> str:
+    """Medians over the rounds that are known."""
+    devices, rows = list(turns[0]), []
     for name in turns[0][devices[0]]:
         times = np.array([[turn[p][name] for p in devices] for turn in turns])
         ratios = np.median(times[:, :1] / times, axis=0)
         cells = [f"{t:.1f} ({r:.2f})" for t, r in zip(np.median(times, axis=0), ratios)]
         rows.append([name, *cells])
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    title = f"{n:,} items, {BLOCKS} blocks; processor cores: {cores}"
+    title = f"{n:,} items, {BLOCKS} blocks; processor cores: {cores}; rounds: {len(turns)}"
     header = ["ms a step (speed-up)", *(f"{p} device{'s' * (p > 1)}" for p in devices)]
-    yield f"{title}\n\n{table(header, rows)}"
+    return f"{title}\n\n{table(header, rows)}"
 
 
 def _start_worker(devices: int, n: int) -> subprocess.Popen:

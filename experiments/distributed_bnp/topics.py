@@ -40,16 +40,17 @@ def run(options: Options) -> Iterator[str]:
     burn_in = 200 if options.full else 150
     go = partial(sample, options.key, kernel, data=groups, record=active)
     run, seconds = clocked(go, go(position=first, num_steps=1), burn_in)
+    num_words = sum(map(len, train))
+    speed = num_words * burn_in / seconds / 1e6
+    header = ["documents", "words", "topics", "draws", "perplexity", "Mtok / CPU-s"]
     densities = []
     for _ in range(DRAWS):
         run = go(position=run, num_steps=THIN)
         densities.append(predictive(run.state, held))
-    num_words = sum(map(len, train))
-    speed = num_words * burn_in / seconds / 1e6
-    perplexity = np.exp(-np.log(np.mean(densities, axis=0)).mean())
-    row = [len(train), num_words, int(run.trace[-1]), f"{perplexity:,.0f}", f"{speed:.2f}"]
-    header = ["documents", "words", "topics", "perplexity", "Mtok / CPU-s"]
-    yield table(header, [row]) + "\n" + _first_words(run.state, vocabulary)
+        perplexity = np.exp(-np.log(np.mean(densities, axis=0)).mean())
+        row = [len(train), num_words, int(run.trace[-1]), len(densities), f"{perplexity:,.0f}"]
+        text = table(header, [[*row, f"{speed:.2f}"]])
+        yield text + "\n" + _first_words(run.state, vocabulary)
 
 
 def predictive(state: Any, documents: list[np.ndarray]) -> np.ndarray:

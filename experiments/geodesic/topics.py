@@ -89,7 +89,7 @@ def compare(options: Options, picture: str, corpus: Corpus, settings: Settings) 
             print(name, seed, found[name][-1][1][-1], flush=True)
             if name == "gSGNHT":
                 words = listed(top_words(draws[-1], list(corpus.words), 6))
-        yield report(found) + "\n" + words
+            yield report(found) + "\n" + words
     first = {name: runs[0] for name, runs in found.items()}
     axes = ("seconds of the processor", "log-perplexity")
     curves(options.out / picture, {"": first}, axes, log=True)
@@ -163,9 +163,9 @@ def perplexities(
 
 
 def report(found: dict[str, list[tuple[np.ndarray, np.ndarray]]]) -> str:
-    """The level at the end by seed, and the seconds until variational inference's last."""
+    """The level at the end by seed, and, once known, seconds until variational inference's last."""
     judge = "VI" if "VI" in found else "StoVI"
-    bars = [runs[1][-1] for runs in found[judge]]
+    bars = [runs[1][-1] for runs in found.get(judge, [])]
     rows = []
     for name, runs in found.items():
         until = []

@@ -17,7 +17,7 @@ from sgmc_jax import sample, scan_kernel
 from sgmc_jax.bnp import DirichletMultinomial, DirichletProcess, slice_mixture
 
 from .. import common
-from ..common import Options, active
+from ..common import Options, active, shown
 from ..common import table as markdown
 from . import pictures
 
@@ -194,7 +194,10 @@ def passes_to(level: float, curves: Float[np.ndarray, "seed pass"]) -> int | Non
 def table(
     results: dict[str, Result], seconds: dict[str, float], grids: dict[str, list[Result]]
 ) -> str:
-    """What each sampler reached and how soon, and every step size of the grids."""
+    """What each sampler reached and how soon, and every step size of the grids.
+
+    Seconds that are not known yet are left out.
+    """
     last = slice(-results[FULL].test.shape[1] // 3, None)
     level = results[FULL].test[:, last].mean()
     header = ["sampler", "step size", "in the grid", "ms a pass", "log predictive", "of the seeds"]
@@ -203,6 +206,7 @@ def table(
     for name, r in results.items():
         finals = r.test[:, last].mean(1)
         soon = [passes_to(level - near, r.test) for near in NEAR]
+        a_pass = seconds.get(name, np.nan)
         chosen = (
             ("-", "-")
             if np.isnan(r.step_size)
@@ -211,12 +215,12 @@ def table(
         cells = [
             name,
             *chosen,
-            f"{1e3 * seconds[name]:.1f}",
+            shown(1e3 * a_pass, ".1f"),
             f"{finals.mean():.3f}",
             ", ".join(f"{x:.3f}" for x in finals),
             f"{r.averaged.mean():.3f}",
             f"{r.active:.1f}",
-            *(f"{seconds[name] * there:.2f}" if there else "never" for there in soon),
+            *(shown(a_pass * there) if there else "never" for there in soon),
         ]
         rows.append(cells)
     every = [
@@ -233,11 +237,18 @@ def run(options: Options) -> Iterator[str]:
     size = SIZES.get(options.size, SIZES["full"])
     visits = load(options.data_dir)
     one = partial(chains, options.key, visits=visits, size=size, record=recorder(visits))
-    exact = {name: one(name) for name in (FULL, BATCHED)}
-    grids = {
-        name: [one(name, step_size=float(h)) for h in steps] for name, steps in size.grids.items()
-    }
-    results = exact | {name: tuned(runs) for name, runs in grids.items()}
+    results: dict[str, Result] = {}
+    grids: dict[str, list[Result]] = {}
+    for name in (FULL, BATCHED):
+        results[name] = one(name)
+        yield table(results, {}, grids)
+    for name, steps in size.grids.items():
+        grids[name] = []
+        for h in steps:
+            grids[name].append(one(name, step_size=float(h)))
+            yield table(results, {}, grids)
+        results[name] = tuned(grids[name])
+        yield table(results, {}, grids)
     seconds = seconds_a_pass(results, visits)
-    pictures.draw_predictives(results, seconds, options.out / "figure4b.png")
     yield table(results, seconds, grids)
+    pictures.draw_predictives(results, seconds, options.out / "figure4b.png")

@@ -40,27 +40,36 @@ def run(options: Options) -> Iterator[str]:
     draws = sample(options.key, kernels, jnp.zeros(2), None, **settings).trace
     thin = STEPS // most
 
+    @jax.jit
+    @jax.vmap
     def discrepancy(x: Array) -> Array:
         return ksd(x, -x @ precision, kind="coordinate")
 
-    distances = np.asarray(jax.lax.map(jax.vmap(discrepancy), draws[:, :, ::thin]))
-    sizes = np.asarray([[ess(chain[None]).min() for chain in rows] for rows in draws])
     variance = np.asarray(draws.var(axis=2)).mean(axis=(1, 2))
-    by_ksd, by_ess = distances.argmin(axis=0), sizes.argmax(axis=0)
-    rows = [
-        [
-            f"{h:g}",
-            f"{np.log10(distances[i]).mean():.2f} ± {np.log10(distances[i]).std():.2f}",
-            f"{sizes[i].mean():.0f} ± {sizes[i].std():.0f}",
-            f"{variance[i]:.3f}",
-            f"{np.mean(by_ksd == i):.0%}",
-            f"{np.mean(by_ess == i):.0%}",
-        ]
-        for i, h in enumerate(PRINTED)
-    ]
+    distances, sizes = np.zeros((0, chains)), np.zeros((0, chains))
+    for rows in draws:
+        distances = np.vstack([distances, discrepancy(rows[:, ::thin])])
+        sizes = np.vstack([sizes, [ess(chain[None]).min() for chain in rows]])
+        yield report(distances, sizes, variance)
     picture(options.out / "figure1.png", np.asarray(draws[:, 0, ::10]), distances, sizes)
+
+
+def report(distances: np.ndarray, sizes: np.ndarray, variance: np.ndarray) -> str:
+    """The rows of the step sizes that are judged; which is chosen is known once all are."""
+    rows, judges = [], (distances.argmin(axis=0), sizes.argmax(axis=0))
+    for i, (distance, size) in enumerate(zip(np.log10(distances), sizes)):
+        chosen = [f"{np.mean(best == i):.0%}" for best in judges]
+        rows.append(
+            [
+                f"{PRINTED[i]:g}",
+                f"{distance.mean():.2f} ± {distance.std():.2f}",
+                f"{size.mean():.0f} ± {size.std():.0f}",
+                f"{variance[i]:.3f}",
+                *(chosen if len(sizes) == len(PRINTED) else ["-", "-"]),
+            ]
+        )
     header = ["h", "log10 KSD", "ESS", "variance (1.5)", "KSD chooses it", "ESS chooses it"]
-    yield table(header, rows)
+    return table(header, rows)
 
 
 def picture(path: Path, draws: np.ndarray, distances: np.ndarray, sizes: np.ndarray) -> None:
