@@ -28,6 +28,19 @@ from sgmc_jax.evaluation import NewItems  # noqa: E402
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#333333", "#999999")
 CHANGES = 10  # of a trace, for an effective sample size of it
+# data sets of several experiments: what and whose they are, and their arrays
+ROWS = "`data`, `indices` and `indptr`, counts of words as compressed sparse rows"
+ABSTRACTS = (
+    "titles and abstracts of 27,520 papers at 22 conferences of computer science, 2015 to 2020 "
+    "(conf_abstracts of shaotao on GitHub; those of 30 words or more, words of three letters or "
+    "more that are in five of them, scikit-learn's English stop words left out)",
+    f"{ROWS}, a document each, their `shape` (27520, 13572), the words `vocab` (13572,), and "
+    "`venue` (27520,), indices into the names `venue_name` (22,), of which one is nips",
+)
+FACES = (
+    "the 2,429 faces (those to train by) of the MIT CBCL face database 1",
+    "`x` (2429, 19, 19), grey levels from 0 to 255",
+)
 
 
 class Options(NamedTuple):
@@ -114,20 +127,19 @@ def chain_of(kernel: Any, key: Array, state: Any, num_steps: int) -> Array:
     return jax.lax.scan(step, state, jax.random.split(key, num_steps))[1]
 
 
-def found(folder: Path, name: str, what: str) -> Path:
-    """A file of the data's folder, or `Missing`."""
+def found(folder: Path, name: str, what: str, holds: str = "") -> Path:
+    """A file of the data's folder, or `Missing`, which says what the set is and holds."""
     path = folder / name
     if not path.is_file():
-        raise Missing(
-            f"{path} is missing: put {what} there, or name its folder by --data-dir or "
-            "SGMC_JAX_DATA"
-        )
+        told = f"{path} is missing: put {what} there, or name its folder by --data-dir or "
+        told += "SGMC_JAX_DATA"
+        raise Missing(f"{told}.\nIt holds {holds}." if holds else told)
     return path
 
 
-def load(options: Options, name: str, what: str) -> Any:
+def load(options: Options, name: str, what: str, holds: str = "") -> Any:
     """The arrays of a data set of the folder."""
-    return np.load(found(options.data_dir, name, what))
+    return np.load(found(options.data_dir, name, what, holds))
 
 
 class Newsgroups(NamedTuple):
@@ -146,9 +158,14 @@ class Newsgroups(NamedTuple):
 
 def newsgroups(folder: Path) -> Newsgroups:
     """Read from the folder: a column for each word of the vocabulary, known or not."""
-    what = "20 Newsgroups (bydate) as sparse word counts"
-    file = np.load(found(folder, "newsgroups20.npz", what))
-    known = found(folder, "vocab_gutenberg_7702.txt", "the vocabulary of online LDA").read_text()
+    what = "20 Newsgroups, the bydate version (20news-bydate-matlab of its home page)"
+    holds = "`train_data`, `train_indices` and `train_indptr`, counts as compressed sparse rows, "
+    holds += "their `train_shape` (11269, 61188), and `train_label` (11269,), groups, 0 to 19 in "
+    holds += "the order of their names; the same of `test_`, of 7,505 documents; and `vocab`, the "
+    holds += "bytes (uint8) of a text with the word of each column on a line"
+    file = np.load(found(folder, "newsgroups20.npz", what, holds))
+    what = "the vocabulary of online LDA (dictnostops.txt of onlineldavb), a word a line,"
+    known = found(folder, "vocab_gutenberg_7702.txt", what).read_text()
     width = int(file["train_shape"][1])
 
     def part(which: str) -> sparse.csr_matrix:
@@ -163,8 +180,7 @@ def newsgroups(folder: Path) -> Newsgroups:
 
 def abstracts(folder: Path) -> tuple[sparse.csr_matrix, np.ndarray]:
     """Word counts of abstracts of computer science without stop words, and the words."""
-    what = "abstracts of computer science as sparse word counts"
-    file = np.load(found(folder, "cs_abstracts_2015_2020.npz", what))
+    file = np.load(found(folder, "cs_abstracts_2015_2020.npz", *ABSTRACTS))
     cells = (file["data"], file["indices"].astype(int), file["indptr"])
     return sparse.csr_matrix(cells, shape=tuple(file["shape"])), file["vocab"]
 

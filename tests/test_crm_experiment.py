@@ -20,7 +20,7 @@ def test_a_problem_has_the_sizes_of_the_paper():
 def corpus(folder, num):
     from experiments.crm_slice.documents import corpus
 
-    return corpus(common.Options(KEY, "small", folder, folder), "words", num)
+    return corpus(common.Options(KEY, "small", folder, folder), "nips_1987_1999", num)
 
 
 def test_words_of_documents_are_held_out(tmp_path):
@@ -28,7 +28,9 @@ def test_words_of_documents_are_held_out(tmp_path):
     counts, vocab = np.tile(np.array([6, 5, 4, 3], np.uint8), 40), np.array(list("abcde"))
     indices = np.tile(np.arange(4, dtype=np.uint16), 40)
     begins = np.arange(0, 161, 4, dtype=np.int32)
-    np.savez(tmp_path / "words.npz", data=counts, indices=indices, indptr=begins, vocab=vocab)
+    np.savez(
+        tmp_path / "nips_1987_1999.npz", data=counts, indices=indices, indptr=begins, vocab=vocab
+    )
     made = corpus(tmp_path, 40)
     assert made.words.tolist() == ["a", "b", "c", "d"]
     assert set(np.asarray(made.train.size)) == {12} and set(np.asarray(made.test.size)) == {6}
@@ -37,7 +39,8 @@ def test_words_of_documents_are_held_out(tmp_path):
 
 
 def test_a_corpus_that_is_missing(tmp_path):
-    with pytest.raises(SystemExit, match="words.npz is missing: put words, rows of counts"):
+    told = "nips_1987_1999.npz is missing: put the 1,740 papers of NIPS.*\n.*`vocab` \\(13649,\\)"
+    with pytest.raises(SystemExit, match=told):
         corpus(tmp_path, 1)
 
 
@@ -49,7 +52,9 @@ def test_topics_that_never_change_have_no_effective_samples(tmp_path, monkeypatc
     counts, vocab = np.tile(np.array([6, 5, 4, 3], np.uint8), 40), np.array(list("abcd"))
     indices = np.tile(np.arange(4, dtype=np.uint16), 40)
     begins = np.arange(0, 161, 4, dtype=np.int32)
-    np.savez(tmp_path / "words.npz", data=counts, indices=indices, indptr=begins, vocab=vocab)
+    np.savez(
+        tmp_path / "nips_1987_1999.npz", data=counts, indices=indices, indptr=begins, vocab=vocab
+    )
     still = documents.Kept(np.array(True), np.array(7), np.array(4.0))
     monkeypatch.setattr(documents, "recorder", lambda *_: lambda state, info: still)
     curve = documents.measure(KEY, "slice", corpus(tmp_path, 40), 24, 4)

@@ -18,7 +18,7 @@ def package(monkeypatch):
     """An experiment of parts of which one wants data, one ends, one breaks, and one is silent."""
 
     def wants(options):
-        yield str(common.load(options, "words.npz", "rows of counts"))
+        yield str(common.load(options, "words.npz", "rows of counts", "`data` (3,)"))
 
     def breaks(options):
         yield "the first row\n"
@@ -38,7 +38,9 @@ def test_parts_go_on_after_one_whose_data_are_missing(package, tmp_path, capsys)
     where = ["--out", str(tmp_path), "--data-dir", str(tmp_path)]
     assert common.main(("wants", "needs_none"), package, "", where) == 1
     assert (tmp_path / "needs_none.md").read_text() == "all is well\n"
-    assert "words.npz is missing: put rows of counts there" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "words.npz is missing: put rows of counts there" in told
+    assert "\nIt holds `data` (3,).\n" in told
     assert common.main(("wants", "needs_none"), package, "", ["needs_none", *where]) == 0
 
 

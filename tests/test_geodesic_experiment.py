@@ -107,7 +107,7 @@ def test_gradients_of_faces_are_tangent():
 def test_faces_that_are_missing(tmp_path):
     from experiments.geodesic import components
 
-    with pytest.raises(SystemExit, match="cbcl_faces.npz is missing: put the 2,429 faces"):
+    with pytest.raises(SystemExit, match="cbcl_faces.npz is missing: put the 2,429 faces.*\n.*`x`"):
         next(components.run(options(tmp_path)))
 
 

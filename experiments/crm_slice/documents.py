@@ -17,12 +17,30 @@ from sgmc_jax.bnp import BetaProcess, DirichletCategorical, Groups, slice_bnb
 from sgmc_jax.bnp.slice_bnb import SliceBNB
 from sgmc_jax.evaluation import bnb_proportions, perplexity, topic_counts, word_distributions
 
-from ..common import Options, clocked, curves, effective, load, shown, table, word_lists
+from ..common import (
+    ABSTRACTS,
+    ROWS,
+    Options,
+    clocked,
+    curves,
+    effective,
+    load,
+    shown,
+    table,
+    word_lists,
+)
 from .superposition import superposition_bnb
 
 PROCESS, ETA = BetaProcess(1.0, 1.1), 0.1
 RAREST, HELD_OUT, LONGEST = 50, 0.3, 1_000
 START = 20
+CORPORA = {
+    "nips_1987_1999": (
+        "the 1,740 papers of NIPS 0 to 12 (the word counts nips12raw of Roweis)",
+        f"{ROWS}, a paper each, and the words `vocab` (13649,)",
+    ),
+    "cs_abstracts_2015_2020": ABSTRACTS,
+}
 
 
 class Corpus(NamedTuple):
@@ -39,7 +57,7 @@ def corpus(options: Options, name: str, num: int, venue: str | None = None) -> C
     All documents of a set, or those of one venue. Of longer documents a thousand words are kept,
     at random; of all words 30 % are held out. Documents of fewer than ten such words are left out.
     """
-    data = load(options, f"{name}.npz", f"{name}, rows of counts and a vocabulary")
+    data = load(options, f"{name}.npz", *CORPORA[name])
     counts = sparse.csr_matrix(tuple(data[part] for part in ("data", "indices", "indptr")))
     rng = np.random.default_rng(0)
     of_venue = np.arange(counts.shape[0])

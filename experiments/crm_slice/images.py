@@ -26,7 +26,9 @@ NOISE, TEST = 0.25, 500
 
 def run(options: Options) -> Iterator[str]:
     """A table and images.png, the features of the last draw of `slice_features`."""
-    items = load(options, "cambridge_10k.npz", "the 10,000 images as rows `x` of 36 numbers")["x"]
+    what = "the 10,000 Cambridge images of hybridBNP (its cambridge_10k.npy)"
+    holds = "`x` (10000, 36), images of 6 by 6, sums of four features and noise of deviation .25"
+    items = load(options, "cambridge_10k.npz", what, holds)["x"]
     train, test = jnp.asarray(items[TEST:]), items[:TEST]
     num, record = 400 if options.full else 60, held_out_features(test, NOISE)
     process, family = BetaBernoulli(1.0), LinearGaussian(36, NOISE, 1.0)

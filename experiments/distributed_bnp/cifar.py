@@ -24,12 +24,18 @@ from ..common import Options, curves, load, table, timed
 from .common import held_out
 
 BLOCKS = 8
+COMPONENTS = (
+    "CIFAR-10 in its top 64 principal components",
+    "`x_train` (50000, 64) and `x_test` (1000, 64), the first to test by: pixels / 255, less the "
+    "mean of the training images, times the eigenvectors of their covariance, the largest first; "
+    "and the `eigenvalues` (64,)",
+)
 SERIAL = "collapsed", "asynchronous (Smyth et al.)"
 
 
 def run(options: Options) -> Iterator[str]:
     """A table, and figure2.png."""
-    data = load(options, "cifar10_pca64.npz", "the top 64 principal components of CIFAR-10")
+    data = load(options, "cifar10_pca64.npz", *COMPONENTS)
     dims, n, num = ((8, 16, 32, 64), 5_000, 200) if options.full else ((8,), 2_000, 60)
     scale = float(np.sqrt(data["eigenvalues"][0]))
     header = ["D", "sampler", "ms a step", "held-out at the end", "clusters"]

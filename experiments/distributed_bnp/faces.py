@@ -11,12 +11,12 @@ import numpy as np
 from sgmc_jax.bnp import BetaBernoulli, LinearGaussian, hybrid_features, seed_features
 from sgmc_jax.pictures import plot_features
 
-from ..common import Options, load, save, table, timed
+from ..common import FACES, Options, load, save, table, timed
 
 
 def run(options: Options) -> Iterator[str]:
     """A table and figure7.png."""
-    raw = load(options, "cbcl_faces.npz", "the CBCL faces, x (2429, 19, 19)")["x"]
+    raw = load(options, "cbcl_faces.npz", *FACES)["x"]
     x = raw.reshape(len(raw), -1).astype(np.float32) / 255
     x = x - x.mean(axis=0)
     x = x / x.std()

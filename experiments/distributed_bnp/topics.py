@@ -20,7 +20,7 @@ from sgmc_jax.evaluation import (
 )
 
 from .. import common
-from ..common import Options, active, clocked, load, table, word_lists
+from ..common import ROWS, Options, active, clocked, load, table, word_lists
 
 ETA, DRAWS, THIN, LONGEST = 0.1, 10, 5, 200
 
@@ -73,7 +73,9 @@ def _first_words(state: Any, vocabulary: np.ndarray) -> str:
 
 
 def _reuters(options: Options) -> tuple[list[np.ndarray], np.ndarray]:
-    data = load(options, "reuters395.npz", "395 Reuters documents, rows of counts")
+    what = "395 documents of Reuters-21578 (reuters.ldac of the Python package lda)"
+    holds = f"{ROWS}, a document each, and the words `vocab` (4258,) (reuters.tokens there)"
+    data = load(options, "reuters395.npz", what, holds)
     cells = data["data"], data["indices"], data["indptr"]
     shape = len(data["indptr"]) - 1, len(data["vocab"])
     return word_lists(sparse.csr_matrix(cells, shape=shape)), data["vocab"]

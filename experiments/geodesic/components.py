@@ -25,7 +25,7 @@ from sgmc_jax import (
     sggmc,
 )
 
-from ..common import Options, load, table
+from ..common import FACES, Options, load, table
 from .chains import Chains, chains
 
 RANK, BATCH, CHAINS, FRICTION = 4, 400, 4, 20.0
@@ -142,9 +142,7 @@ def row(name: str, made: Faces, done: Chains) -> list[str]:
 
 def run(options: Options) -> Iterator[str]:
     """A table and components.png, of the draws by all data; at small size of pooled images."""
-    images = load(options, "cbcl_faces.npz", "the 2,429 faces as images `x` of 19 by 19 pixels")[
-        "x"
-    ]
+    images = load(options, "cbcl_faces.npz", *FACES)["x"]
     images = images if options.full else pooled(images)
     made, draws = faces(images), 200
     header = ["sampler", "mean cosines", "sizes of the angles, degrees"]

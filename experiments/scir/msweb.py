@@ -22,6 +22,12 @@ from ..common import table as markdown
 from . import pictures
 
 USERS, PAGES = 32_711, 294
+MSWEB = (
+    "the anonymous Microsoft web data (MSWeb) of the UCI repository, in its split,",
+    "`train_data`, `train_indices` and `train_indptr`, the visits as compressed sparse rows, 1 "
+    f"where a user has been to a page, and their `train_shape` ({USERS}, {PAGES}); and the same of "
+    f"`test_`, of shape (5000, {PAGES})",
+)
 BATCH, START = 4_000, 20  # users in a batch, clusters to begin with
 WARM = 5  # passes of the warm start of the exact sampler from batches
 PROCESS = DirichletProcess(1.0, prior=(1.0, 0.1))
@@ -78,7 +84,7 @@ def load(folder: Path) -> Visits:
         visits[users, file[f"{part}_indices"]] = file[f"{part}_data"]
         return visits
 
-    file = np.load(common.found(folder, "msweb.npz", "the visits of MSWeb as sparse rows"))
+    file = np.load(common.found(folder, "msweb.npz", *MSWEB))
     train, held_out = dense("train"), dense("test")
     return Visits(train, held_out[::2], held_out[1::2])
 

@@ -73,8 +73,8 @@ def recording(options: Options) -> tuple[Array, Array, tuple[float, float]]:
     file = load(
         options,
         "ion_channel_gramA.npz",
-        "30,000 conductances of a gramicidin channel in pS as `conductance_pS` (gramA of the R "
-        "package clampSeg)",
+        "30,000 conductances of a gramicidin channel (gramA of the R package clampSeg)",
+        "`conductance_pS` (30000,), in pS",
     )
     values = file["conductance_pS"][::EVERY]
     cut = 5 * len(values) // 6

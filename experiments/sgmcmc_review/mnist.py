@@ -68,7 +68,9 @@ class Digits(NamedTuple):
 
 def digits(options: Options) -> Digits:
     """MNIST, the last 5,000 of its training images held back for settings."""
-    file = load(options, "mnist.npz", "MNIST (see the README)")
+    holds = "`x_train` (60000, 28, 28) and `x_test` (10000, 28, 28), grey levels from 0 to 255, "
+    holds += "and the digits `y_train` (60000,) and `y_test` (10000,)"
+    file = load(options, "mnist.npz", "MNIST (the mnist.npz of Keras will do)", holds)
     part = lambda name: (
         (file[f"x_{name}"].reshape(-1, 784) / 255.0).astype(np.float32),
         file[f"y_{name}"].astype(np.int32),

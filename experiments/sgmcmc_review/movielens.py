@@ -61,7 +61,9 @@ class Fold(NamedTuple):
 
 def folds(options: Options) -> list[Fold]:
     """The five of the data set."""
-    file = load(options, "ml100k.npz", "MovieLens 100k with its five folds (see the README)")
+    holds = "`user` and `item` (100000,), counted from 0, `rating` (100000,), from 1 to 5, and "
+    holds += "`fold` (100000,), from 1 to 5: in which of u1.test to u5.test a rating is"
+    file = load(options, "ml100k.npz", "MovieLens 100k of GroupLens", holds)
     pairs = file["user"].astype(np.int32), file["item"].astype(np.int32)
     rating, fold = file["rating"].astype(np.float32), file["fold"]
     part = lambda rows: (tuple(p[rows] for p in pairs), rating[rows])

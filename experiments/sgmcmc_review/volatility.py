@@ -104,9 +104,8 @@ def run(options: Options) -> Iterator[str]:
 
 def returns(options: Options) -> tuple[Array, Array]:
     """Daily returns in per cent about their mean, to learn from and to judge by."""
-    file = load(
-        options, "finance.npz", "daily closes of the S&P 500 as `sp500_close`, 1999 to 2018"
-    )
+    what = "daily closes of the S&P 500, 1999 to 2018 (sp500 of the Python package arch)"
+    file = load(options, "finance.npz", what, "`sp500_close` (5031,)")
     values = 100 * np.diff(np.log(file["sp500_close"]))
     values = values if options.full else values[-500:]
     cut = 4 * len(values) // 5
