@@ -1140,10 +1140,8 @@ _TESTS = {
         test_broadcasting_types_keys_and_bad_values
         test_law_of_the_branch_without_poisson
         test_promise_of_large_shapes
-        test_the_law_test_sees_a_shape_wrong_by_two_per_cent[(0.3, np.float64(-0.6931471805599453), inf)]
         test_the_law_test_sees_a_shape_wrong_by_two_per_cent[(0.499, -200.0, 1e-06)]
         test_the_law_test_sees_a_shape_wrong_by_two_per_cent[(0.6, -3.0, 0.05)]
-        test_the_law_test_sees_a_shape_wrong_by_two_per_cent[(30.0, np.float64(3.4011973816621555), 0.1)]
         test_vmap_is_a_loop
     """,
     "random/test_feistel.py": """
@@ -1236,8 +1234,6 @@ _TESTS = {
         test_infos_of_a_cycle_without_slots
         test_methods_under_jit[cycle]
         test_methods_under_jit[hmc]
-        test_modes_of_densities_with_parts_that_are_no_arrays[{'batcher': Full(), 'num_steps': 600}-a function]
-        test_modes_of_densities_with_parts_that_are_no_arrays[{'batcher': Full(), 'num_steps': 600}-a number]
         test_modes_of_densities_with_parts_that_are_no_arrays[{}-a number]
         test_the_mode_of_a_single_precision_position_of_double_precision_data
         test_what_a_state_of_ones_own_keeps_is_made_anew_in_a_cycle
