@@ -57,8 +57,7 @@ def sgrld(
             large there.
         TypeError: if `metric` has another shape.
 
-    Example: Gamma(3, 1) with the metric 1 / x, whose noise vanishes at 0. A step that leads below
-    it, where there is no metric, stops the chain.
+    Example: Gamma(3, 1) with the metric 1 / x; a step below 0, where it is none, stops the chain.
         >>> import jax, jax.numpy as jnp
         >>> from sgmc_jax import Full, FunctionModel, Minibatch, sample
         >>> grad = Minibatch(FunctionModel(lambda x: 2 * jnp.log(x) - x), Full())
