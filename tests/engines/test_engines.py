@@ -368,6 +368,10 @@ def in_two_processes(module, *files):
         subprocess.Popen([*command, str(rank), str(file)], cwd=ROOT, env=env)
         for rank, file in enumerate(files)
     ]
+    if hasattr(os, "sched_setaffinity"):  # a core each: see conftest.py
+        cores = sorted(os.sched_getaffinity(0))
+        for rank, worker in enumerate(workers):
+            os.sched_setaffinity(worker.pid, {cores[rank % len(cores)]})
     try:
         assert [worker.wait(timeout=500) for worker in workers] == [0, 0]
     finally:
