@@ -62,7 +62,7 @@ if _devices == "1":  # those that make engines of several as they are read
         "test_compiler.py",
     ]
 
-_ROOM = 3_000.0  # MiB of programs
+_ROOM = max(3_000.0, memory.installed() / 5)  # MiB of programs, of each of two processes
 _most = _ROOM
 
 if hasattr(jax, "enable_x64"):  # jax >= 0.8

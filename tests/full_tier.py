@@ -183,6 +183,7 @@ _TESTS = {
         test_the_order_has_its_law[process2]
     """,
     "composition/test_positions.py": """
+        test_a_block_grows_and_is_thinned
         test_a_new_target_brings_its_hyper_parameters[hybrid-cycle]
         test_a_new_target_brings_its_hyper_parameters[split-merge-cycle]
     """,
@@ -824,6 +825,7 @@ _TESTS = {
         test_a_small_drift_far_from_zero
         test_a_small_drift_of_a_large_gamma[1040000.0]
         test_a_small_drift_of_a_large_gamma[990000.0]
+        test_friction_and_noise_in_half_precision[piece0-bfloat16]
         test_friction_and_noise_in_half_precision[piece0-float16]
         test_friction_and_noise_in_half_precision[piece1-float16]
         test_kernels_in_half_precision[matrix friction, V estimated]
@@ -903,6 +905,7 @@ _TESTS = {
         test_a_broken_chain_leaves_its_neighbours_alone[psgld frozen-12]
         test_a_broken_chain_leaves_its_neighbours_alone[sghmc fisher-24]
         test_a_broken_chain_leaves_its_neighbours_alone[sgld window-36]
+        test_a_step_uses_every_key_once[mala-33]
         test_a_step_uses_every_key_once[scir saga-89]
         test_a_step_uses_every_key_once[scir-41]
         test_a_step_uses_every_key_once[sghmc OBABO-25]

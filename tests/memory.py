@@ -17,6 +17,14 @@ def held() -> float:
     return resident()
 
 
+def installed() -> float:
+    """The machine's memory in MiB; 0 where the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except (ValueError, OSError, AttributeError):
+        return 0.0
+
+
 def resident() -> float:
     """Resident memory in MiB; 0 where the system does not tell."""
     if not _STATM.exists():
