@@ -905,7 +905,6 @@ _TESTS = {
         test_a_broken_chain_leaves_its_neighbours_alone[psgld frozen-12]
         test_a_broken_chain_leaves_its_neighbours_alone[sghmc fisher-24]
         test_a_broken_chain_leaves_its_neighbours_alone[sgld window-36]
-        test_a_step_uses_every_key_once[mala-33]
         test_a_step_uses_every_key_once[scir saga-89]
         test_a_step_uses_every_key_once[scir-41]
         test_a_step_uses_every_key_once[sghmc OBABO-25]
