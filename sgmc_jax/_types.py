@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -147,7 +148,9 @@ class Kernel(eqx.Module):
     def made_with(self) -> PyTree:
         """What of the kernel a state was made with: where it is another one, or the data are, a run
         that goes on takes over the position alone. The number of slots changes no chain."""
-        return self.resize(1)
+        with suppress(ValueError):  # of a kernel that must have more
+            return self.resize(1)
+        return self
 
     def resize(self, capacity: int) -> Kernel:
         """The kernel with `capacity` slots, or as it is if it has none."""

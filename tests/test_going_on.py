@@ -416,6 +416,19 @@ def test_another_capacity_changes_no_chain(capacity):
     assert other.capacity == max(capacity, 32)
 
 
+class AtLeastTwo(BirthAndDeath):
+    def __check_init__(self):
+        if self.capacity < 2:
+            raise ValueError(f"capacity must be 2 at least, got {self.capacity}")
+
+
+def test_a_kernel_may_need_several_slots():
+    first = sample(KEY, AtLeastTwo(32), None, X, num_steps=30)
+    rest = sample(KEY, AtLeastTwo(32), first, X, num_steps=30)
+    alone = sample(KEY, BirthAndDeath(32), None, X, num_steps=60)
+    assert np.array_equal(np.append(first.info.active, rest.info.active), alone.info.active)
+
+
 def test_growth_compiles_once(monkeypatch):
     made, before = [], programs.growth.cache_info()
     assert before.maxsize
